@@ -18,6 +18,7 @@
 
 mod reservation;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -78,6 +79,65 @@ impl SpendWindow {
             Self::Total => Counter::SpendTotal,
             Self::Day => Counter::SpendDay,
             Self::Month => Counter::SpendMonth,
+        }
+    }
+}
+
+/// Limit that is counted in whole numbers, beside the bound on spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CountLimit {
+    /// [`Limits::requests_per_minute`].
+    RequestsPerMinute,
+    /// [`Limits::tokens_per_minute`].
+    TokensPerMinute,
+    /// [`Limits::concurrency`].
+    Concurrency,
+}
+
+/// Words of a counted limit, and its counter.
+#[derive(Debug, Clone, Copy)]
+pub struct CountLimitRow {
+    /// Member in bodies, answers and rows.
+    pub member: &'static str,
+    /// Counter that is compared with it.
+    pub counter: Counter,
+    /// Label behind its number, at the command line.
+    pub label: &'static str,
+    /// Title of its field, in forms.
+    pub title: &'static str,
+    /// Title of its counter's reading, on pages.
+    pub reading: &'static str,
+}
+
+impl CountLimit {
+    /// Every counted limit, in the order of answers. The first that is reached is the one that a refusal names.
+    pub const ALL: [Self; 3] = [Self::RequestsPerMinute, Self::TokensPerMinute, Self::Concurrency];
+
+    /// Words and counter.
+    #[must_use]
+    pub const fn row(self) -> CountLimitRow {
+        match self {
+            Self::RequestsPerMinute => CountLimitRow {
+                member: "requests_per_minute",
+                counter: Counter::Requests,
+                label: "rpm",
+                title: "Requests a minute",
+                reading: "Requests this minute",
+            },
+            Self::TokensPerMinute => CountLimitRow {
+                member: "tokens_per_minute",
+                counter: Counter::Tokens,
+                label: "tpm",
+                title: "Tokens a minute",
+                reading: "Tokens this minute",
+            },
+            Self::Concurrency => CountLimitRow {
+                member: "concurrency",
+                counter: Counter::Concurrency,
+                label: "at once",
+                title: "Operations at once",
+                reading: "At once",
+            },
         }
     }
 }
@@ -341,38 +401,67 @@ impl ReachedLimit {
 }
 
 impl Limits {
+    /// Bound of a counted limit; `None` if there is none.
+    #[must_use]
+    pub const fn count(&self, limit: CountLimit) -> Option<u64> {
+        match limit {
+            CountLimit::RequestsPerMinute => self.requests_per_minute,
+            CountLimit::TokensPerMinute => self.tokens_per_minute,
+            CountLimit::Concurrency => self.concurrency,
+        }
+    }
+
+    /// Bounds of all counted limits.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<CountLimit, Option<u64>> {
+        CountLimit::ALL.into_iter().map(|limit| (limit, self.count(limit))).collect()
+    }
+
+    /// Limits with this bound of a counted limit.
+    #[must_use]
+    pub const fn with_count(self, limit: CountLimit, bound: Option<u64>) -> Self {
+        match limit {
+            CountLimit::RequestsPerMinute => Self { requests_per_minute: bound, ..self },
+            CountLimit::TokensPerMinute => Self { tokens_per_minute: bound, ..self },
+            CountLimit::Concurrency => Self { concurrency: bound, ..self },
+        }
+    }
+
     /// Counters that begin to count with an edit of `before` into these limits: they are seeded with
     /// what the key's operations make of their windows, whatever its limits were.
     #[must_use]
     pub fn seeded_since(&self, before: &Self) -> Vec<Counter> {
-        // By the minute: a limit in force has counted earlier generations too, which rows do not tell.
-        let is_new = |before: Option<u64>, after: Option<u64>| before.is_none() && after.is_some();
-        let requests = is_new(before.requests_per_minute, self.requests_per_minute);
-        let tokens = is_new(before.tokens_per_minute, self.tokens_per_minute);
-        let concurrency = self.concurrency.filter(|_max| before.concurrency != self.concurrency);
+        let counted = |limit: CountLimit| {
+            let (counter, [was, is]) =
+                (limit.row().counter, [before, self].map(|it| it.count(limit)));
+            let is_seeded = match counter.unit() {
+                // A limit in force has counted earlier generations too, which rows do not tell.
+                Unit::Requests | Unit::Tokens => was.is_none(),
+                Unit::Running | Unit::Micros => was != is,
+            };
+            (is.is_some() && is_seeded).then_some(counter)
+        };
         let spend = self.spend.filter(|_limit| before.spend != self.spend);
-        let counters = [
-            requests.then_some(Counter::Requests),
-            tokens.then_some(Counter::Tokens),
-            concurrency.map(|_max| Counter::Concurrency),
-            spend.map(|limit| limit.window.counter()),
-        ];
-        counters.into_iter().flatten().collect()
+        let spend = spend.map(|limit| limit.window.counter());
+        CountLimit::ALL.into_iter().filter_map(counted).chain(spend).collect()
     }
 
     /// Reservations of a claim under these limits, each with its bound.
     #[must_use]
     pub fn reservations(&self, hold: Micros, tokens: u64) -> Vec<CounterMove> {
-        let reserve = |counter, amount, bound| CounterMove { counter, amount, bound: Some(bound) };
-        let spend =
-            self.spend.map(|limit| reserve(limit.window.counter(), hold.get(), limit.micros.get()));
-        let requests =
-            self.requests_per_minute.map(|max| reserve(Counter::Requests, 1, amount(max)));
-        let tokens =
-            self.tokens_per_minute.map(|max| reserve(Counter::Tokens, amount(tokens), amount(max)));
-        let concurrency = self.concurrency.map(|max| reserve(Counter::Concurrency, 1, amount(max)));
-        // The first that is reached is the one that a refusal names.
-        [requests, tokens, concurrency, spend].into_iter().flatten().collect()
+        let reserve = |counter: Counter, bound| {
+            let amount = match counter.unit() {
+                Unit::Requests | Unit::Running => 1,
+                Unit::Tokens => amount(tokens),
+                Unit::Micros => hold.get(),
+            };
+            CounterMove { counter, amount, bound: Some(bound) }
+        };
+        let counted = |limit: CountLimit| {
+            self.count(limit).map(|most| reserve(limit.row().counter, amount(most)))
+        };
+        let spend = self.spend.map(|limit| reserve(limit.window.counter(), limit.micros.get()));
+        CountLimit::ALL.into_iter().filter_map(counted).chain(spend).collect()
     }
 }
 

@@ -101,9 +101,7 @@ pub trait Commands: Send + Sync {
         limits: Limits,
     ) -> CommandResult {
         let patch = ApiKeyPatch {
-            requests_per_minute: Some(limits.requests_per_minute),
-            tokens_per_minute: Some(limits.tokens_per_minute),
-            concurrency: Some(limits.concurrency),
+            counts: limits.counts(),
             spend: Some(limits.spend),
             ..ApiKeyPatch::default()
         };

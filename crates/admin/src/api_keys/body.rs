@@ -11,7 +11,7 @@ use holdfast_accounts::{KeyOrder, Name};
 use holdfast_domain::Timestamp;
 use holdfast_domain::admin::ApiKeyPatch;
 use holdfast_domain::credential::Grant;
-use holdfast_domain::limits::Limits;
+use holdfast_domain::limits::{CountLimit, Limits};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -180,17 +180,22 @@ pub(crate) struct ApiKeyEdit {
 impl ApiKeyEdit {
     /// The edit but for the end, which the database's clock may have to say.
     pub(super) fn patch(&self) -> Result<ApiKeyPatch> {
-        let limit =
-            |param, limit: Option<Option<u64>>| limit.map(|limit| count(param, limit)).transpose();
+        let edited = |limit: CountLimit| {
+            let to = match limit {
+                CountLimit::RequestsPerMinute => self.requests_per_minute,
+                CountLimit::TokensPerMinute => self.tokens_per_minute,
+                CountLimit::Concurrency => self.concurrency,
+            };
+            to.map(|to| Ok((limit, count(limit.row().member, to)?)))
+        };
+        let counts = CountLimit::ALL.into_iter().filter_map(edited).collect::<Result<_>>()?;
         let name: Option<Name> = parse_some("name", self.name.as_deref())?;
         let external = self.external_id.as_ref().map(|id| external_id(id.as_deref()));
         let ids = self.models.as_ref().map(|ids| ids.as_deref().map(models).transpose());
         Ok(ApiKeyPatch {
             name: name.map(|name| name.as_str().to_owned()),
             external_id: external.transpose()?,
-            requests_per_minute: limit("requests_per_minute", self.requests_per_minute)?,
-            tokens_per_minute: limit("tokens_per_minute", self.tokens_per_minute)?,
-            concurrency: limit("concurrency", self.concurrency)?,
+            counts,
             spend: edited_spend(SPEND, self.spend_micros, self.spend_window)?,
             models: ids.transpose()?,
             balance: self.balance.map(Into::into),

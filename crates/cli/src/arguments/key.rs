@@ -12,6 +12,7 @@ use clap::{Args, Subcommand};
 use holdfast_accounts::{ExternalId, Name, Reason, Reference};
 use holdfast_domain::admin::Role;
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
+use holdfast_domain::limits::CountLimit;
 use uuid::Uuid;
 
 use super::grant::{self, Expiry, Models, Span, SpendCap};
@@ -214,6 +215,17 @@ pub struct Issue {
     pub request: RequestKey,
 }
 
+impl Issue {
+    /// Bounds of the counted limits.
+    pub fn counts(&self) -> [(CountLimit, Option<u64>); CountLimit::ALL.len()] {
+        CountLimit::ALL.map(|limit| match limit {
+            CountLimit::RequestsPerMinute => (limit, self.rpm),
+            CountLimit::TokensPerMinute => (limit, self.tpm),
+            CountLimit::Concurrency => (limit, self.concurrency),
+        })
+    }
+}
+
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub struct UpdateKey {
@@ -263,4 +275,15 @@ pub struct UpdateKey {
     pub usage: Option<UsageScope>,
     #[command(flatten)]
     pub why: Why,
+}
+
+impl UpdateKey {
+    /// Changes of the counted limits.
+    pub fn counts(&self) -> [(CountLimit, Option<grant::Limit>); CountLimit::ALL.len()] {
+        CountLimit::ALL.map(|limit| match limit {
+            CountLimit::RequestsPerMinute => (limit, self.rpm),
+            CountLimit::TokensPerMinute => (limit, self.tpm),
+            CountLimit::Concurrency => (limit, self.concurrency),
+        })
+    }
 }

@@ -17,7 +17,8 @@ mod issue;
 
 use anyhow::anyhow;
 use holdfast_accounts::Reference;
-use serde_json::{Value, json};
+use holdfast_domain::limits::CountLimit;
+use serde_json::{Map, Value};
 
 use super::{Desk, wallet};
 use crate::arguments;
@@ -132,13 +133,9 @@ pub(super) fn end(expiry: Expiry) -> (&'static str, Value) {
 
 /// An API key as it is printed: with the members that scripts read.
 fn printed(key: Value) -> Value {
-    let limits = json!({
-        "requests_per_minute": member(&key, "requests_per_minute"),
-        "tokens_per_minute": member(&key, "tokens_per_minute"),
-        "concurrency": member(&key, "concurrency"),
-        "spend_micros": member(&key, "spend_micros"),
-        "spend_window": member(&key, "spend_window"),
-    });
+    let members = CountLimit::ALL.into_iter().map(|limit| limit.row().member).chain(SPEND);
+    let limits: Map<_, _> =
+        members.map(|name| (name.to_owned(), member(&key, name).clone())).collect();
     let is_hidden = *member(&key, "balance") == "hidden";
     let ends_at = member(&key, "ends_at").clone();
     let key = with(key, "limits", limits);
@@ -170,15 +167,12 @@ fn fields(key: &Value) -> [(&'static str, String); COLUMNS.len()] {
 }
 
 fn limits(key: &Value) -> String {
-    let count =
-        |member: &str, name: &str| some_text(key, member).map(|limit| format!("{limit} {name}"));
-    let all = [
-        count("requests_per_minute", "rpm"),
-        count("tokens_per_minute", "tpm"),
-        count("concurrency", "at once"),
-        spend(key, SPEND),
-    ];
-    let set: Vec<_> = all.into_iter().flatten().collect();
+    let count = |limit: CountLimit| {
+        let row = limit.row();
+        some_text(key, row.member).map(|bound| format!("{bound} {}", row.label))
+    };
+    let counts = CountLimit::ALL.into_iter().filter_map(count);
+    let set: Vec<_> = counts.chain(spend(key, SPEND)).collect();
     if set.is_empty() { view::NOTHING.to_owned() } else { set.join(", ") }
 }
 

@@ -13,7 +13,7 @@ use holdfast_domain::admin::listing::{
 use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
 use holdfast_domain::admin::{UseCase, WalletRecord};
 use holdfast_domain::credential::{ApiKey, Bearer, MODELS_MAX};
-use holdfast_domain::limits::Counter;
+use holdfast_domain::limits::{CountLimit, Counter, SpendWindow};
 use holdfast_domain::{Micros, Timestamp};
 use holdfast_wire::csv::group_name;
 use uuid::Uuid;
@@ -96,37 +96,30 @@ fn facts(key: &ApiKey, wallet: &WalletRecord, now: Timestamp) -> Facts {
 fn limits(record: &ApiKeyRecord, wallet: &WalletRecord) -> Facts {
     let limits = &record.api_key.grant.limits;
     let used = |counter| record.counters.counters.used(counter).unwrap_or(0);
-    let counted = |counter, most: Option<u64>| {
-        let Some(most) = most else { return Cell::text("no limit") };
-        let (used, bound) = (used(counter), i64::try_from(most).unwrap_or(i64::MAX));
-        Cell::Meter(share(used, bound), format!("{used} of {most}"))
+    let counted = |limit: CountLimit| {
+        let row = limit.row();
+        let Some(most) = limits.count(limit) else { return (row.reading, Cell::text("no limit")) };
+        let (used, bound) = (used(row.counter), i64::try_from(most).unwrap_or(i64::MAX));
+        (row.reading, Cell::Meter(share(used, bound), format!("{used} of {most}")))
     };
     let currency = wallet.wallet.currency;
     let (spend_name, spend) = match limits.spend {
         None => ("Spend", Cell::text("no limit")),
         Some(spend) => {
-            let counter = spend.window.counter();
-            let spent = Micros::new(used(counter));
+            let spent = Micros::new(used(spend.window.counter()));
             let text = format!("{} of {}", money(spent, currency), money(spend.micros, currency));
-            (spend_title(counter), Cell::Meter(share(spent.get(), spend.micros.get()), text))
+            (spend_title(spend.window), Cell::Meter(share(spent.get(), spend.micros.get()), text))
         }
     };
-    let rows = vec![
-        (spend_name, spend),
-        ("Requests this minute", counted(Counter::Requests, limits.requests_per_minute)),
-        ("Tokens this minute", counted(Counter::Tokens, limits.tokens_per_minute)),
-        ("At once", counted(Counter::Concurrency, limits.concurrency)),
-    ];
-    Facts::new("Used of its limits", rows)
+    let counts = CountLimit::ALL.map(counted);
+    Facts::new("Used of its limits", std::iter::once((spend_name, spend)).chain(counts).collect())
 }
 
-const fn spend_title(counter: Counter) -> &'static str {
-    match counter {
-        Counter::SpendDay => "Spend today, holds included",
-        Counter::SpendMonth => "Spend this month, holds included",
-        Counter::SpendTotal | Counter::Requests | Counter::Tokens | Counter::Concurrency => {
-            "Spend in all, holds included"
-        }
+const fn spend_title(window: SpendWindow) -> &'static str {
+    match window {
+        SpendWindow::Day => "Spend today, holds included",
+        SpendWindow::Month => "Spend this month, holds included",
+        SpendWindow::Total => "Spend in all, holds included",
     }
 }
 

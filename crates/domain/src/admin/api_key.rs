@@ -1,12 +1,12 @@
 //! Edits of API keys: what a grant becomes, and who may use the key for now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::field_change::{Fields, TrailFields, moment};
 use super::{AccountRefusal, Thing};
 use crate::Timestamp;
 use crate::credential::{ApiKey, BalanceVisibility, UsageScope};
-use crate::limits::SpendLimit;
+use crate::limits::{CountLimit, SpendLimit};
 use crate::model::ModelPattern;
 
 /// Edit of an API key: a field that is `None` stays as it is.
@@ -16,12 +16,8 @@ pub struct ApiKeyPatch {
     pub name: Option<String>,
     /// Another external id, or none.
     pub external_id: Option<Option<String>>,
-    /// Another limit of runs a minute, or none.
-    pub requests_per_minute: Option<Option<u64>>,
-    /// Another limit of tokens a minute, or none.
-    pub tokens_per_minute: Option<Option<u64>>,
-    /// Another limit of operations at once, or none.
-    pub concurrency: Option<Option<u64>>,
+    /// Other counted limits, or none of them; a limit that is not in it stays as it is.
+    pub counts: BTreeMap<CountLimit, Option<u64>>,
     /// Another bound on its spend, or none.
     pub spend: Option<Option<SpendLimit>>,
     /// Other models, or all of them.
@@ -37,11 +33,8 @@ pub struct ApiKeyPatch {
 impl ApiKeyPatch {
     /// True where the edit concerns a limit: what the key's operations make of it is looked at.
     #[must_use]
-    pub const fn concerns_limits(&self) -> bool {
-        self.requests_per_minute.is_some()
-            || self.tokens_per_minute.is_some()
-            || self.concurrency.is_some()
-            || self.spend.is_some()
+    pub fn concerns_limits(&self) -> bool {
+        !self.counts.is_empty() || self.spend.is_some()
     }
 }
 
@@ -57,9 +50,10 @@ impl ApiKey {
         let patch = patch.clone();
         let grant = &mut after.grant;
         let limits = &mut grant.limits;
-        set(&mut limits.requests_per_minute, patch.requests_per_minute);
-        set(&mut limits.tokens_per_minute, patch.tokens_per_minute);
-        set(&mut limits.concurrency, patch.concurrency);
+        *limits = patch
+            .counts
+            .into_iter()
+            .fold(*limits, |limits, (limit, bound)| limits.with_count(limit, bound));
         set(&mut limits.spend, patch.spend);
         set(&mut grant.models, patch.models);
         set(&mut grant.balance, patch.balance);
@@ -117,18 +111,18 @@ impl TrailFields for ApiKey {
     }
 
     fn trail_fields(&self) -> Fields {
-        let number = |limit: Option<u64>| limit.map(|limit| limit.to_string());
         let models = |models: &BTreeSet<ModelPattern>| {
             models.iter().map(ModelPattern::as_str).collect::<Vec<_>>().join(",")
         };
         let (grant, limits) = (&self.grant, &self.grant.limits);
-        vec![
+        let mut fields = vec![
             ("wallet_id", Some(self.wallet.to_string())),
             ("name", Some(self.name.clone())),
             ("external_id", self.external_id.clone()),
-            ("requests_per_minute", number(limits.requests_per_minute)),
-            ("tokens_per_minute", number(limits.tokens_per_minute)),
-            ("concurrency", number(limits.concurrency)),
+        ];
+        let number = |limit: CountLimit| limits.count(limit).map(|bound| bound.to_string());
+        fields.extend(CountLimit::ALL.map(|limit| (limit.row().member, number(limit))));
+        fields.extend([
             ("spend_micros", limits.spend.map(|spend| spend.micros.get().to_string())),
             ("spend_window", limits.spend.map(|spend| spend.window.label().to_owned())),
             ("models", grant.models.as_ref().map(models)),
@@ -137,7 +131,8 @@ impl TrailFields for ApiKey {
             ("ends_at", moment(grant.ends_at)),
             ("suspended_at", moment(self.suspended_at)),
             ("revoked_at", moment(self.revoked_at)),
-        ]
+        ]);
+        fields
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use holdfast_domain::admin::{AccountAction, ApiKeyAction, ApiKeyPatch};
 use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::limits::{SpendLimit, SpendWindow};
+use holdfast_domain::limits::{CountLimit, SpendLimit, SpendWindow};
 use holdfast_domain::{ApiKeyId, Micros, WalletId};
 use holdfast_store::Store;
 use holdfast_testkit::{Commands as _, sample};
@@ -36,9 +36,7 @@ pub(crate) async fn edit(book: &mut Book) -> Vec<String> {
     for window in [SpendWindow::Total, SpendWindow::Month, SpendWindow::Day, SpendWindow::Total] {
         let patch = ApiKeyPatch {
             spend: Some(Some(SpendLimit { micros: Micros::new(1), window })),
-            tokens_per_minute: Some(Some(9)),
-            requests_per_minute: Some(Some(9)),
-            concurrency: Some(Some(9)),
+            counts: CountLimit::ALL.into_iter().map(|limit| (limit, Some(9))).collect(),
             ..ApiKeyPatch::default()
         };
         let edit = AccountAction::ApiKey(ApiKeyAction::Edit {

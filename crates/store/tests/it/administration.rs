@@ -76,9 +76,7 @@ pub(crate) async fn act(
 pub(crate) async fn edit_limits(store: &Store, api_key: ApiKeyId, limits: Limits) {
     let wallet = store.api_key(api_key).await.unwrap().unwrap().wallet;
     let patch = ApiKeyPatch {
-        requests_per_minute: Some(limits.requests_per_minute),
-        tokens_per_minute: Some(limits.tokens_per_minute),
-        concurrency: Some(limits.concurrency),
+        counts: limits.counts(),
         spend: Some(limits.spend),
         ..ApiKeyPatch::default()
     };

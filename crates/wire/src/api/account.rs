@@ -3,10 +3,10 @@
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::credential::{ApiKey, BalanceVisibility, Grant};
-use holdfast_domain::limits::{Counter, Limits, SpendLimit};
+use holdfast_domain::limits::{CountLimit, Counter, Limits, SpendLimit};
 use holdfast_domain::ports::CounterSnapshot;
 use holdfast_domain::wallet::Wallet;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::rfc3339;
 
@@ -54,9 +54,8 @@ struct OwnKeyView {
 /// Limits of the caller's own key; null where there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct OwnLimitsView {
-    requests_per_minute: Option<CountView>,
-    tokens_per_minute: Option<CountView>,
-    concurrency: Option<CountView>,
+    #[serde(flatten, serialize_with = "as_members")]
+    counts: [(&'static str, Option<CountView>); CountLimit::ALL.len()],
     spend: Option<SpendView>,
 }
 
@@ -82,11 +81,15 @@ struct SpendView {
 impl OwnLimitsView {
     fn of(limits: &Limits, standing: &CounterSnapshot) -> Self {
         let used = |counter| standing.counters.used(counter).unwrap_or(0);
-        let count = |limit: Option<u64>, counter| {
-            let (limit, used) = (limit?, u64::try_from(used(counter)).unwrap_or(0));
-            let remaining = limit.saturating_sub(used);
-            let (window_start, resets_at) = window(counter, standing.now);
-            Some(CountView { limit, used, remaining, window_start, resets_at })
+        let count = |limit: CountLimit| {
+            let row = limit.row();
+            let view = limits.count(limit).map(|limit| {
+                let used = u64::try_from(used(row.counter)).unwrap_or(0);
+                let remaining = limit.saturating_sub(used);
+                let (window_start, resets_at) = window(row.counter, standing.now);
+                CountView { limit, used, remaining, window_start, resets_at }
+            });
+            (row.member, view)
         };
         let spend = limits.spend.map(|SpendLimit { micros, window: each }| {
             let used = used(each.counter());
@@ -101,13 +104,16 @@ impl OwnLimitsView {
                 resets_at,
             }
         });
-        Self {
-            requests_per_minute: count(limits.requests_per_minute, Counter::Requests),
-            tokens_per_minute: count(limits.tokens_per_minute, Counter::Tokens),
-            concurrency: count(limits.concurrency, Counter::Concurrency),
-            spend,
-        }
+        Self { counts: CountLimit::ALL.map(count), spend }
     }
+}
+
+/// Writes pairs of names and values as the members of their object.
+fn as_members<S: Serializer>(
+    pairs: &[(&'static str, Option<CountView>)],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    to.collect_map(pairs.iter().map(|(name, view)| (name, view)))
 }
 
 /// Beginning and end of a counter's window, in RFC 3339; neither where it counts for ever.

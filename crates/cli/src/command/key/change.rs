@@ -54,13 +54,13 @@ fn edit(update: arguments::UpdateKey) -> (Map<String, Value>, arguments::Why) {
         edit.extend(value.map(|value| (name.to_owned(), value)));
     };
     let none = |flag: bool| flag.then_some(Value::Null);
-    let count = |limit: Option<Limit>| limit.map(|Limit(count)| count.into());
+    let counts = update.counts();
     set("name", update.name.map(|name| name.as_typed().into()));
     let external_id = update.external_id.map(|id| id.as_typed().into());
     set("external_id", external_id.or(none(update.no_external_id)));
-    set("requests_per_minute", count(update.rpm));
-    set("tokens_per_minute", count(update.tpm));
-    set("concurrency", count(update.concurrency));
+    for (limit, edited) in counts {
+        set(limit.row().member, edited.map(|Limit(bound)| bound.into()));
+    }
     set("balance", update.balance.map(|balance| balance.label().into()));
     set("usage", update.usage.map(|scope| scope.label().into()));
     let spend = members(update.spend_limit.map(|spend| spend.limit()));

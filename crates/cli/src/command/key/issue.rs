@@ -65,13 +65,13 @@ pub(super) fn order(
     let mut order = json!({
         "name": name.map(Name::as_typed),
         "external_id": external_id.map(ExternalId::as_typed),
-        "requests_per_minute": asked.rpm,
-        "tokens_per_minute": asked.tpm,
-        "concurrency": asked.concurrency,
         "models": ids,
         "balance": asked.hide_balance.then_some("hidden"),
         "usage": asked.usage.map(UsageScope::label),
     });
+    for (limit, bound) in asked.counts() {
+        order = with(order, limit.row().member, bound);
+    }
     for (name, value) in SPEND.into_iter().zip([micros, window]) {
         order = with(order, name, value);
     }

@@ -49,9 +49,7 @@ impl FormPage for EditKey {
         let patch = ApiKeyPatch {
             name: Some(name.as_str().to_owned()),
             external_id: Some(external_id.map(|id| id.as_str().to_owned())),
-            requests_per_minute: Some(grant.limits.requests_per_minute),
-            tokens_per_minute: Some(grant.limits.tokens_per_minute),
-            concurrency: Some(grant.limits.concurrency),
+            counts: grant.limits.counts(),
             spend: Some(grant.limits.spend),
             models: grant::edited_models(grant.models, &self.key.grant),
             balance: Some(grant.balance),

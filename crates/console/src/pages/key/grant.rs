@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use holdfast_accounts::Principal;
 use holdfast_domain::admin::{Role, WalletRecord};
 use holdfast_domain::credential::{BalanceVisibility, Grant, MODELS_MAX, UsageScope};
-use holdfast_domain::limits::Limits;
+use holdfast_domain::limits::{CountLimit, Limits};
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 
 use crate::failure::Failure;
@@ -43,9 +43,10 @@ pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -
     let limits = &grant.limits;
     let [name, window] = SPEND;
     let amount = limits.spend.map(|spend| spend.micros.to_string());
-    let number = |name, label, value: Option<u64>| {
-        let value = value.map(|value| value.to_string());
-        FormField::optional(name, label, FieldKind::Number).value(value.unwrap_or_default())
+    let number = |limit: CountLimit| {
+        let (row, bound) = (limit.row(), limits.count(limit).map(|bound| bound.to_string()));
+        FormField::optional(row.member, row.title, FieldKind::Number)
+            .value(bound.unwrap_or_default())
     };
     let choice = |value: &str, label: &str| Choice::new(value, label);
     let usage = vec![
@@ -56,15 +57,15 @@ pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -
         choice(BalanceVisibility::Shown.label(), "shown to it"),
         choice(BalanceVisibility::Hidden.label(), "hidden from it"),
     ];
-    vec![
+    let mut fields = vec![
         FormField::optional(name, "Spend limit", FieldKind::Amount)
             .value(amount.unwrap_or_default())
             .hint(bound.unwrap_or_else(|| "Without one the whole wallet may be spent.".to_owned())),
         FormField::new(window, "Within", windows())
             .value(limits.spend.map_or("month", |spend| spend.window.label())),
-        number("requests_per_minute", "Requests a minute", limits.requests_per_minute),
-        number("tokens_per_minute", "Tokens a minute", limits.tokens_per_minute),
-        number("concurrency", "Operations at once", limits.concurrency),
+    ];
+    fields.extend(CountLimit::ALL.map(number));
+    fields.extend([
         models(grant, offered),
         FormField::optional(ENDS_AT, "Ends (UTC)", FieldKind::Moment)
             .value(moment_text(grant.ends_at)),
@@ -72,7 +73,8 @@ pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -
             .value(grant.usage.label()),
         FormField::new("balance", "Balance of the wallet", FieldKind::Select(balance))
             .value(grant.balance.label()),
-    ]
+    ]);
+    fields
 }
 
 /// Models and publishers to choose from, also granted entries that are not on offer; lines to write if there are none.
@@ -120,12 +122,11 @@ pub(crate) fn edited_models(
 
 /// Reads the fields.
 pub(crate) fn read(fields: &SentFields) -> Result<Grant, Failure> {
-    let limits = Limits {
-        requests_per_minute: count(fields, "requests_per_minute")?,
-        tokens_per_minute: count(fields, "tokens_per_minute")?,
-        concurrency: count(fields, "concurrency")?,
-        spend: spend(fields, SPEND)?,
+    let counted = |limits: Limits, limit: CountLimit| {
+        Ok::<_, Failure>(limits.with_count(limit, count(fields, limit.row().member)?))
     };
+    let limits = CountLimit::ALL.into_iter().try_fold(Limits::default(), counted)?;
+    let limits = Limits { spend: spend(fields, SPEND)?, ..limits };
     let chosen = |name: &str, label: &str| fields.get(name) == Some(label);
     let usage = UsageScope::ALL.into_iter().find(|usage| chosen("usage", usage.label()));
     let balance = BalanceVisibility::ALL.into_iter();

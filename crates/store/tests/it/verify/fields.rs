@@ -8,7 +8,7 @@ use holdfast_domain::admin::{
     WalletAction,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::limits::{SpendLimit, SpendWindow};
+use holdfast_domain::limits::{CountLimit, SpendLimit, SpendWindow};
 use holdfast_domain::{Micros, Timestamp, WalletId};
 use holdfast_testkit::laws::tenant::credential;
 use holdfast_testkit::sample;
@@ -47,9 +47,12 @@ async fn fill(home: &impl Home) {
     let (api_key, grace) = (keys[0], Duration::from_secs(60));
     let patch = ApiKeyPatch {
         external_id: Some(Some("seat 1".to_owned())),
-        requests_per_minute: Some(Some(9)),
-        tokens_per_minute: Some(Some(900)),
-        concurrency: Some(Some(3)),
+        counts: [
+            (CountLimit::RequestsPerMinute, Some(9)),
+            (CountLimit::TokensPerMinute, Some(900)),
+            (CountLimit::Concurrency, Some(3)),
+        ]
+        .into(),
         spend: Some(Some(SpendLimit { micros: Micros::new(700), window: SpendWindow::Day })),
         models: Some(Some([sample::model().into()].into())),
         ends_at: Some(Some(Timestamp::from_micros(4_000_000_000_000_000))),
