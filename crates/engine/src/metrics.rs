@@ -1,6 +1,7 @@
-//! The engine's metrics: their names, and their series from the start. A series that begins with its
+//! The engine's metrics with labels: their names, and their series from the start. A series that begins with its
 //! first event shows no growth to who watches it, so that whatever may be alarmed on begins at zero.
-//! What is counted with every operation is looked up once. Not here: when it is counted.
+//! What is counted with every operation is looked up once. Not here: when it is counted; and counters without
+//! labels, which the catalogue registers, and which a place counts that few operations reach.
 
 mod calls;
 mod money;
@@ -17,8 +18,6 @@ pub(crate) use self::calls::CallReport;
 use self::money::MoneyMetrics;
 
 const OPERATIONS: &str = "holdfast_operations_total";
-const LATE_RESULTS: &str = "holdfast_late_results_total";
-const LOST_COMMITS: &str = "holdfast_lost_commits_total";
 const RELAYS: &str = "holdfast_relays_total";
 const RECONCILED: &str = "holdfast_reconciled_total";
 const USAGE_NOT_BELIEVED: &str = "holdfast_usage_not_believed_total";
@@ -39,8 +38,6 @@ pub(crate) struct Metrics {
     outcomes: [LabelledCounter; OUTCOMES.len()],
     rests: [LabelledCounter; RESTS.len()],
     relays: [LabelledCounter; RELAYED.len()],
-    late_results: Counter,
-    lost_commits: Counter,
     pub(crate) money: MoneyMetrics,
     pub(crate) calls: CallMetrics,
 }
@@ -54,8 +51,6 @@ impl Metrics {
             outcomes: OUTCOMES.map(|it| (it, registered(counter!(OPERATIONS, "outcome" => it)))),
             rests: RESTS.map(|it| (it, registered(counter!(RECONCILED, "phase" => it)))),
             relays: RELAYED.map(|it| (it, registered(counter!(RELAYS, "outcome" => it)))),
-            late_results: registered(counter!(LATE_RESULTS)),
-            lost_commits: registered(counter!(LOST_COMMITS)),
             money: MoneyMetrics::default(),
             calls: CallMetrics::default(),
         }
@@ -74,16 +69,6 @@ impl Metrics {
     /// A relay that another process was asked for came to this.
     pub(crate) fn relayed(&self, outcome: &str) {
         increment(&self.relays, outcome);
-    }
-
-    /// A result came too late to be billed.
-    pub(crate) fn late_result(&self) {
-        self.late_results.increment(1);
-    }
-
-    /// The store does not have any more what it had committed.
-    pub(crate) fn lost_commit(&self) {
-        self.lost_commits.increment(1);
     }
 
     /// Shows the money of models that are paid in these currencies, with nothing in it.

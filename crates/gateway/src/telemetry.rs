@@ -86,7 +86,7 @@ pub(crate) fn metrics() -> anyhow::Result<PrometheusHandle> {
     let recorder = builder.build_recorder();
     let handle = recorder.handle();
     metrics::set_global_recorder(recorder).context("metrics cannot be recorded")?;
-    holdfast_telemetry::register_descriptions();
+    holdfast_telemetry::register();
     register_results();
     process::begin();
     Ok(handle)

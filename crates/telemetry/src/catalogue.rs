@@ -7,7 +7,7 @@ mod requests;
 mod routes;
 mod store;
 
-use metrics::{describe_counter, describe_gauge, describe_histogram};
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram};
 
 /// Everything that is counted, in the order of the manual.
 pub const CATALOGUE: &[MetricGroup] = &[
@@ -86,11 +86,17 @@ pub fn find(series: &str) -> Option<&'static Metric> {
     })
 }
 
-/// Tells the recorder, which must be installed by then, what every metric means.
-pub fn register_descriptions() {
-    for Metric { name, kind, help, .. } in families() {
+/// Registers every metric with the recorder, which must be installed by then: its meaning, and a counter without labels
+/// at zero. A series that begins with its first event shows no growth.
+pub fn register() {
+    for Metric { name, kind, labels, help, .. } in families() {
         match kind {
-            MetricKind::Counter => describe_counter!(*name, *help),
+            MetricKind::Counter => {
+                describe_counter!(*name, *help);
+                if labels.is_empty() {
+                    counter!(*name).increment(0);
+                }
+            }
             MetricKind::Gauge => describe_gauge!(*name, *help),
             MetricKind::Histogram(_) => describe_histogram!(*name, *help),
         }

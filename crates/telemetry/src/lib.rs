@@ -2,7 +2,7 @@
 //! which there are, what they mean, and when one is a reason to act.
 //!
 //! ```text
-//!              ┌─ describe()              HELP and TYPE of a scrape
+//!              ┌─ register()              HELP and TYPE of a scrape, counters without labels at zero
 //! catalogue ───┼─ docs/metrics.md         written by `cargo xtask docs`
 //!              └─ deploy/grafana/*.json   written by hand, a test compares metrics and labels of each query
 //! ```
@@ -17,6 +17,4 @@
 mod catalogue;
 pub mod traces;
 
-pub use crate::catalogue::{
-    CATALOGUE, Metric, MetricGroup, MetricKind, families, find, register_descriptions,
-};
+pub use crate::catalogue::{CATALOGUE, Metric, MetricGroup, MetricKind, families, find, register};

@@ -43,6 +43,7 @@ use holdfast_domain::state::CallStates;
 use holdfast_domain::usage::MeterReading;
 use holdfast_failpoint::{Step, reach};
 use holdfast_wire::error::{ErrorBody, context_length_exceeded, refused};
+use metrics::counter;
 use tokio::time::{Instant, timeout};
 
 use super::Runner;
@@ -59,6 +60,9 @@ use crate::request_context::{PreparedClaim, RequestContext};
 use crate::routes::RoutePlan;
 use crate::seal::{self, SealError};
 use crate::tape::{Outcome, Tape};
+
+const LATE_RESULTS: &str = "holdfast_late_results_total";
+const LOST_COMMITS: &str = "holdfast_lost_commits_total";
 
 impl Runner {
     /// Runs one operation from its claim to its committed ending, and ends its tape with the
@@ -216,7 +220,7 @@ impl Run<'_> {
                 "the database has lost a claim that it had committed: it is not the one that it was, \
                  and more may be lost"
             );
-            self.runner.metrics.lost_commit();
+            counter!(LOST_COMMITS).increment(1);
             self.runner.has_lost_commits.store(true, Ordering::Relaxed);
         }
         if is_given_up(ending, &snapshot) {
@@ -227,7 +231,7 @@ impl Run<'_> {
         }
         if late {
             tracing::error!(operation.id = %id, "a result came too late to be billed");
-            self.runner.metrics.late_result();
+            counter!(LATE_RESULTS).increment(1);
         }
         // No row and no claim: the key is free, and the caller must know that a run may have been.
         if is_lost && snapshot.operation.is_none() {
