@@ -98,11 +98,11 @@ pub use self::principal::Principal;
 pub use self::reports::{StatementPage, UsageReport};
 pub use self::sentence::sentence;
 pub use self::sessions::{BegunSession, RenewedSession, SessionError, SignInError, SignedIn};
-pub use self::table::{Door, TABLE};
+pub use self::table::{DOORS, Door};
 pub use self::text::{
     BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source,
 };
-pub use self::verbs::{Subject, SubjectKind, VERBS, Verb};
+pub use self::verbs::{Subject, SubjectKind, SubjectNouns, VERBS, Verb};
 pub use self::wallets::NewWallet;
 pub use self::webhooks::{NewWebhook, SecretText, ToldWebhook};
 

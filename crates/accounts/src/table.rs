@@ -3,29 +3,61 @@
 //! Its roles are the domain's ([`UseCase::roles`]). A use case without an endpoint or a command says
 //! why here; tests of the API and of the command line compare this table with theirs, both ways.
 
+use std::sync::LazyLock;
+
 use holdfast_domain::admin::UseCase;
 
+use crate::VERBS;
+
 /// Doors of a use case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Door {
     /// The use case.
     pub use_case: UseCase,
     /// Method and path of each endpoint below `/admin/v1`.
-    pub endpoints: &'static [(&'static str, &'static str)],
+    pub endpoints: Vec<(&'static str, String)>,
     /// Words of each command.
-    pub commands: &'static [&'static str],
+    pub commands: Vec<String>,
+}
+
+/// Every use case with its doors, in the order of use cases. The doors of verbs follow from their rows.
+pub static DOORS: LazyLock<Vec<Door>> = LazyLock::new(|| {
+    let rows = TABLE.iter().map(|row| Door {
+        use_case: row.use_case,
+        endpoints: row
+            .endpoints
+            .iter()
+            .map(|(method, path)| (*method, (*path).to_owned()))
+            .collect(),
+        commands: row.commands.iter().map(|words| (*words).to_owned()).collect(),
+    });
+    let verbs = VERBS.iter().map(|verb| Door {
+        use_case: verb.use_case,
+        endpoints: vec![("POST", verb.endpoint())],
+        commands: vec![verb.command()],
+    });
+    let mut doors: Vec<_> = rows.chain(verbs).collect();
+    doors.sort_by_key(|door| door.use_case);
+    doors
+});
+
+/// Doors of a use case that is no verb.
+struct Row {
+    use_case: UseCase,
+    endpoints: &'static [(&'static str, &'static str)],
+    commands: &'static [&'static str],
 }
 
 const fn door(
     use_case: UseCase,
     endpoints: &'static [(&'static str, &'static str)],
     commands: &'static [&'static str],
-) -> Door {
-    Door { use_case, endpoints, commands }
+) -> Row {
+    Row { use_case, endpoints, commands }
 }
 
-/// Every use case with its doors.
-pub const TABLE: &[Door] = &[
+/// The doors of every use case but the verbs.
+const TABLE: &[Row] = &[
     door(UseCase::WalletCreate, &[("POST", "/wallets")], &["wallet create"]),
     door(
         UseCase::WalletRead,
@@ -33,8 +65,6 @@ pub const TABLE: &[Door] = &[
         &["wallet list", "wallet show"],
     ),
     door(UseCase::WalletUpdate, &[("PATCH", "/wallets/{id}")], &["wallet update"]),
-    door(UseCase::WalletSuspend, &[("POST", "/wallets/{id}/suspend")], &["wallet suspend"]),
-    door(UseCase::WalletResume, &[("POST", "/wallets/{id}/resume")], &["wallet resume"]),
     door(UseCase::WalletClose, &[("POST", "/wallets/{id}/close")], &["wallet close"]),
     door(UseCase::PostingDeposit, &[("POST", "/deposits")], &["wallet deposit"]),
     door(UseCase::PostingAdjust, &[("POST", "/adjustments")], &["wallet adjust"]),
@@ -62,10 +92,7 @@ pub const TABLE: &[Door] = &[
         &["key list", "key show"],
     ),
     door(UseCase::ApiKeyUpdate, &[("PATCH", "/api_keys/{id}")], &["key update"]),
-    door(UseCase::ApiKeySuspend, &[("POST", "/api_keys/{id}/suspend")], &["key suspend"]),
-    door(UseCase::ApiKeyResume, &[("POST", "/api_keys/{id}/resume")], &["key resume"]),
     door(UseCase::ApiKeyRotate, &[("POST", "/api_keys/{id}/rotate")], &["key rotate"]),
-    door(UseCase::ApiKeyRevoke, &[("POST", "/api_keys/{id}/revoke")], &["key revoke"]),
     door(
         UseCase::OperationRead,
         &[("GET", "/operations"), ("GET", "/operations/{id}"), ("GET", "/held")],
@@ -129,8 +156,6 @@ pub const TABLE: &[Door] = &[
     ),
     door(UseCase::WebhookUpdate, &[("PATCH", "/webhooks/{id}")], &["webhook update"]),
     door(UseCase::WebhookRotate, &[("POST", "/webhooks/{id}/rotate")], &["webhook rotate"]),
-    door(UseCase::WebhookDisable, &[("POST", "/webhooks/{id}/disable")], &["webhook disable"]),
-    door(UseCase::WebhookEnable, &[("POST", "/webhooks/{id}/enable")], &["webhook enable"]),
     door(UseCase::WebhookTest, &[("POST", "/webhooks/{id}/test")], &["webhook test"]),
     door(
         UseCase::WebhookResend,
@@ -147,18 +172,18 @@ mod tests {
 
     #[test]
     fn each_use_case_has_one_row_and_no_door_has_two() {
-        let rows: BTreeSet<_> = TABLE.iter().map(|door| door.use_case).collect();
-        assert_eq!(rows.len(), TABLE.len());
+        let rows: BTreeSet<_> = DOORS.iter().map(|door| door.use_case).collect();
+        assert_eq!(rows.len(), DOORS.len());
         let missing: Vec<_> = UseCase::ALL.iter().filter(|it| !rows.contains(it)).collect();
         assert!(missing.is_empty(), "without doors: {missing:?}");
-        let endpoints: Vec<_> = TABLE.iter().flat_map(|door| door.endpoints).collect();
+        let endpoints: Vec<_> = DOORS.iter().flat_map(|door| &door.endpoints).collect();
         assert_eq!(endpoints.iter().collect::<BTreeSet<_>>().len(), endpoints.len());
     }
 
     #[test]
     fn only_what_people_do_in_a_browser_has_neither_endpoint_nor_command() {
         let without = |is_shut: fn(&Door) -> bool| {
-            let doors = TABLE.iter().filter(|door| is_shut(door));
+            let doors = DOORS.iter().filter(|door| is_shut(door));
             doors.map(|door| door.use_case).collect::<Vec<_>>()
         };
         let own = [UseCase::PersonAccept, UseCase::PersonPassword, UseCase::PersonSignInFailed];

@@ -1,7 +1,7 @@
 //! Verbs of one shape: a change of one resource with nothing but a reason, whose answer is the resource.
 //!
-//! A verb is a row of [`VERBS`]. The API has one handler for all rows, and the console one form. A row has no
-//! hook: a verb with a body, a secret, a review or another answer is a function with a handler and a form of
+//! A verb is a row of [`VERBS`]. The API has one handler for all rows, the console one form, and the command line one
+//! sender. Endpoint, command and page of a verb follow from its word and its resource. A row has no hook: a verb with a body, a secret, a review or another answer is a function with a handler and a form of
 //! its own.
 
 use holdfast_domain::admin::{
@@ -20,14 +20,18 @@ pub struct Verb {
     pub use_case: UseCase,
     /// Kind of its resource.
     pub subject: SubjectKind,
-    /// Last segment of its path, and its operation in the API's description.
+    /// Last segment of its paths, last word of its command, and its operation in the API's description.
     pub word: &'static str,
+    /// Participle, in sentences about its resource.
+    pub done: &'static str,
     /// Title of its form.
     pub title: &'static str,
     /// Effect, as the API describes it.
     pub summary: &'static str,
     /// Effect, as the form explains it.
     pub hint: &'static str,
+    /// Note of the command line, after it.
+    pub note: Option<&'static str>,
     /// True if a reason is required.
     pub needs_reason: bool,
     /// True if its form warns by color.
@@ -44,6 +48,52 @@ pub enum SubjectKind {
     ApiKey,
     /// A webhook.
     Webhook,
+}
+
+/// Nouns of a kind of resource.
+#[derive(Debug, Clone, Copy)]
+pub struct SubjectNouns {
+    /// Name in sentences: `API key`.
+    pub name: &'static str,
+    /// Collection in the API: `api_keys`.
+    pub collection: &'static str,
+    /// Noun at the command line: `key`.
+    pub command: &'static str,
+    /// Collection of pages in the console: `keys`.
+    pub pages: &'static str,
+}
+
+impl SubjectKind {
+    /// Nouns of the resource.
+    #[must_use]
+    pub const fn nouns(self) -> SubjectNouns {
+        let [name, collection, command, pages] = match self {
+            Self::Wallet => ["wallet", "wallets", "wallet", "wallets"],
+            Self::ApiKey => ["API key", "api_keys", "key", "keys"],
+            Self::Webhook => ["webhook", "webhooks", "webhook", "webhooks"],
+        };
+        SubjectNouns { name, collection, command, pages }
+    }
+}
+
+impl Verb {
+    /// Path of its endpoint: `/api_keys/{id}/suspend`.
+    #[must_use]
+    pub fn endpoint(&self) -> String {
+        format!("/{}/{{id}}/{}", self.subject.nouns().collection, self.word)
+    }
+
+    /// Words of its command: `key suspend`.
+    #[must_use]
+    pub fn command(&self) -> String {
+        format!("{} {}", self.subject.nouns().command, self.word)
+    }
+
+    /// Path of its form in the console: `/keys/{id}/suspend`.
+    #[must_use]
+    pub fn page(&self) -> String {
+        format!("/{}/{{id}}/{}", self.subject.nouns().pages, self.word)
+    }
 }
 
 /// Resource of a verb.
@@ -73,9 +123,11 @@ pub const SUSPEND_WALLET: Verb = Verb {
     use_case: UseCase::WalletSuspend,
     subject: SubjectKind::Wallet,
     word: "suspend",
+    done: "suspended",
     title: "Suspend",
     summary: "Stops new runs of a wallet; a reason is wanted.",
     hint: "No new run starts until the wallet is resumed. Running operations finish.",
+    note: Some("a running `holdfast serve` lets nothing new run on it within 5 seconds"),
     needs_reason: true,
     is_grave: true,
     action: |id| AccountAction::Wallet(WalletAction::Suspend(WalletId::from(id))),
@@ -86,9 +138,11 @@ pub const RESUME_WALLET: Verb = Verb {
     use_case: UseCase::WalletResume,
     subject: SubjectKind::Wallet,
     word: "resume",
+    done: "resumed",
     title: "Resume",
     summary: "Lets new runs of a wallet in.",
     hint: "New runs are accepted again.",
+    note: None,
     needs_reason: false,
     is_grave: false,
     action: |id| AccountAction::Wallet(WalletAction::Resume(WalletId::from(id))),
@@ -99,9 +153,11 @@ pub const SUSPEND_API_KEY: Verb = Verb {
     use_case: UseCase::ApiKeySuspend,
     subject: SubjectKind::ApiKey,
     word: "suspend",
+    done: "suspended",
     title: "Suspend",
     summary: "Stops new runs of an API key; a reason is wanted.",
     hint: "No new run starts until the key is resumed. Revoke a stolen key instead.",
+    note: Some("a running `holdfast serve` obeys within 5 seconds"),
     needs_reason: true,
     is_grave: true,
     action: |id| AccountAction::ApiKey(ApiKeyAction::Suspend(ApiKeyId::from(id))),
@@ -112,9 +168,11 @@ pub const RESUME_API_KEY: Verb = Verb {
     use_case: UseCase::ApiKeyResume,
     subject: SubjectKind::ApiKey,
     word: "resume",
+    done: "resumed",
     title: "Resume",
     summary: "Lets new runs of an API key in.",
     hint: "New runs are accepted again.",
+    note: Some("a running `holdfast serve` obeys within 5 seconds"),
     needs_reason: false,
     is_grave: false,
     action: |id| AccountAction::ApiKey(ApiKeyAction::Resume(ApiKeyId::from(id))),
@@ -125,9 +183,11 @@ pub const REVOKE_API_KEY: Verb = Verb {
     use_case: UseCase::ApiKeyRevoke,
     subject: SubjectKind::ApiKey,
     word: "revoke",
+    done: "revoked",
     title: "Revoke",
     summary: "Ends an API key for good; what runs finishes.",
     hint: "Permanent: every credential of the key is rejected. Running operations finish. This cannot be undone.",
+    note: Some("a running `holdfast serve` turns it away within 5 seconds"),
     needs_reason: false,
     is_grave: true,
     action: |id| AccountAction::ApiKey(ApiKeyAction::Revoke(ApiKeyId::from(id))),
@@ -138,9 +198,11 @@ pub const DISABLE_WEBHOOK: Verb = Verb {
     use_case: UseCase::WebhookDisable,
     subject: SubjectKind::Webhook,
     word: "disable",
+    done: "disabled",
     title: "Disable",
     summary: "Sends a webhook nothing more. What waits for it is dead when its time comes.",
     hint: "No event is delivered until the webhook is enabled again.",
+    note: None,
     needs_reason: false,
     is_grave: true,
     action: |id| AccountAction::Webhook(WebhookAction::Disable(WebhookId::from(id))),
@@ -151,9 +213,11 @@ pub const ENABLE_WEBHOOK: Verb = Verb {
     use_case: UseCase::WebhookEnable,
     subject: SubjectKind::Webhook,
     word: "enable",
+    done: "enabled",
     title: "Enable",
     summary: "Sends a disabled webhook what happens from now on.",
     hint: "New events are delivered. Events of the pause can be sent again.",
+    note: None,
     needs_reason: false,
     is_grave: false,
     action: |id| AccountAction::Webhook(WebhookAction::Enable(WebhookId::from(id))),

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use holdfast_accounts::TABLE;
+use holdfast_accounts::DOORS;
 use holdfast_admin::Code;
 use holdfast_domain::admin::Role;
 
@@ -73,7 +73,7 @@ pub(crate) fn document() -> String {
     let roles: Vec<_> = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
     let head: String = roles.iter().map(|role| format!(" {role} |")).collect();
     text.push_str(&format!("| use case |{head}\n|---|{}\n", "---|".repeat(roles.len())));
-    for door in TABLE {
+    for door in DOORS.iter() {
         let may = |role: &Role| if role.may(door.use_case) { " yes |" } else { " |" };
         let cells: String = roles.iter().map(may).collect();
         text.push_str(&format!("| `{}` |{cells}\n", door.use_case));
@@ -81,7 +81,7 @@ pub(crate) fn document() -> String {
     text.push_str(
         "\n## Doors\n\n| use case | endpoint below `/admin/v1` | command |\n|---|---|---|\n",
     );
-    for door in TABLE {
+    for door in DOORS.iter() {
         let endpoints = door.endpoints.iter().map(|(method, path)| format!("`{method} {path}`"));
         let endpoints = endpoints.collect::<Vec<_>>().join(", ");
         let commands = door.commands.iter().map(|words| format!("`holdfast {words}`"));

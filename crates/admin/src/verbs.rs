@@ -49,31 +49,29 @@ pub(crate) fn route(verb: &'static Verb) -> UtoipaMethodRouter<Gate> {
         Ok::<_, Problem>(Answer::changed(view, done.replayed).edited(edited))
     };
     let mut paths = Paths::new();
-    let path = format!("/{}/{{id}}/{}", words(verb).tag, verb.word);
-    paths.add_path_operation(path, vec![HttpMethod::Post], operation(verb));
+    paths.add_path_operation(verb.endpoint(), vec![HttpMethod::Post], operation(verb));
     // Other endpoints have the schemas of bodies and answers.
     (Vec::new(), paths, post(handler))
 }
 
 /// Words of a resource in the description.
 struct SubjectWords {
-    tag: &'static str,
-    name: &'static str,
     id: &'static str,
     schema: std::borrow::Cow<'static, str>,
 }
 
 fn words(verb: &Verb) -> SubjectWords {
-    let (tag, name, id, schema) = match verb.subject {
-        SubjectKind::Wallet => ("wallets", "wallet", "wallet", WalletView::name()),
-        SubjectKind::ApiKey => ("api_keys", "API key", "api_key", ApiKeyView::name()),
-        SubjectKind::Webhook => ("webhooks", "webhook", "webhook", WebhookView::name()),
+    let (id, schema) = match verb.subject {
+        SubjectKind::Wallet => ("wallet", WalletView::name()),
+        SubjectKind::ApiKey => ("api_key", ApiKeyView::name()),
+        SubjectKind::Webhook => ("webhook", WebhookView::name()),
     };
-    SubjectWords { tag, name, id, schema }
+    SubjectWords { id, schema }
 }
 
 fn operation(verb: &Verb) -> Operation {
-    let SubjectWords { tag, name, id, schema } = words(verb);
+    let SubjectWords { id, schema } = words(verb);
+    let name = verb.subject.nouns().name;
     let json = |schema: RefOr<Schema>| ContentBuilder::new().schema(Some(schema)).build();
     let reference = |name: &str| RefOr::Ref(Ref::from_schema_name(name));
     let uuid = SchemaFormat::Custom("uuid".to_owned());
@@ -97,7 +95,7 @@ fn operation(verb: &Verb) -> Operation {
         .description(format!("The {name}."))
         .content("application/json", json(reference(&schema)));
     OperationBuilder::new()
-        .tag(tag)
+        .tag(verb.subject.nouns().collection)
         .summary(Some(verb.summary))
         .operation_id(Some(format!("{}_{id}", verb.word)))
         .parameter(id_parameter)

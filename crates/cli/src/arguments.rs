@@ -39,7 +39,7 @@ pub use self::sidecar::{HangUp, Identical, Sidecar};
 pub use self::usage::{Format, Report, UsageBy, UsageCommand};
 use self::value::PeriodBound;
 pub use self::wallet::{NewPosting, Wallet, WalletChange, WalletFilter};
-pub use self::webhook::{Webhook, WebhookChange};
+pub use self::webhook::{Webhook, WebhookChange, WebhookVerb};
 use crate::failure::{CommandFailure, Result};
 
 const AFTER_HELP: &str = "\
@@ -247,7 +247,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use clap::CommandFactory;
-    use holdfast_accounts::TABLE;
+    use holdfast_accounts::DOORS;
 
     use super::*;
 
@@ -391,9 +391,9 @@ mod tests {
         for words in beside.split(',') {
             assert!(found.remove(words), "{words}");
         }
-        let told = TABLE.iter().flat_map(|door| door.commands);
-        assert_eq!(told.map(|words| (*words).to_owned()).collect::<BTreeSet<_>>(), found);
-        let without = TABLE.iter().filter(|door| door.commands.is_empty());
+        let told = DOORS.iter().flat_map(|door| door.commands.clone());
+        assert_eq!(told.collect::<BTreeSet<_>>(), found);
+        let without = DOORS.iter().filter(|door| door.commands.is_empty());
         let without: Vec<_> = without.map(|door| door.use_case.label()).collect();
         // Acts of people in a browser, and a note of the process.
         assert_eq!(without, ["person.accept", "person.password", "person.sign_in_failed"]);

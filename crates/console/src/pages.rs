@@ -24,8 +24,9 @@ mod wallets;
 mod webhook;
 mod webhooks;
 
-use axum::Router;
 use axum::routing::{get, post};
+use axum::{Extension, Router};
+use holdfast_accounts::{VERBS, Verb};
 use holdfast_domain::admin::UseCase;
 
 use self::operation::ending::{Cancellation, Reconciliation};
@@ -52,7 +53,7 @@ pub(crate) const NAVIGATION: Navigation = &[
     ("Admin keys", "/admin-keys", UseCase::AdminKeyRead),
 ];
 
-/// The address of every page.
+/// The address of every page. The forms of verbs follow from their table.
 pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {
     let mut routes = Router::new()
         .merge(of_wallets())
@@ -64,6 +65,14 @@ pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {
     if options.audience != Audience::Holders {
         routes = routes.merge(of_operators());
     }
+    let is_there = |verb: &&&Verb| {
+        options.audience != Audience::Holders
+            || verb.use_case.roles().iter().any(|role| role.is_holder())
+    };
+    for verb in VERBS.iter().filter(is_there) {
+        let form = methods::<VerbForm>(verb.use_case).layer(Extension(*verb));
+        routes = routes.route(&verb.page(), form);
+    }
     if options.playground.is_some() {
         routes = routes.merge(of_playground());
     }
@@ -73,28 +82,39 @@ pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {
 /// Pages and forms that no holder's role has: they are not there at a listener of holders alone.
 fn of_operators() -> Router<Desk> {
     Router::new()
-        .route("/wallets/new", methods::<wallet::settings::CreateWallet>())
-        .route("/wallets/{id}/deposit", methods::<postings::forms::Deposit>())
-        .route("/wallets/{id}/adjust", methods::<postings::forms::Adjust>())
-        .route("/wallets/{id}/edit", methods::<wallet::settings::EditWallet>())
-        .route("/wallets/{id}/suspend", methods::<VerbForm<verb::SuspendWallet>>())
-        .route("/wallets/{id}/resume", methods::<VerbForm<verb::ResumeWallet>>())
-        .route("/wallets/{id}/close", methods::<wallet::close::CloseWallet>())
-        .route("/operations/{id}/refund", methods::<postings::forms::Refund>())
-        .route("/keys/{id}/suspend", methods::<VerbForm<verb::SuspendKey>>())
-        .route("/keys/{id}/resume", methods::<VerbForm<verb::ResumeKey>>())
-        .route("/operations/{id}/cancel", methods::<Cancellation>())
-        .route("/operations/{id}/reconcile", methods::<Reconciliation>())
+        .route("/wallets/new", methods::<wallet::settings::CreateWallet>(UseCase::WalletCreate))
+        .route(
+            "/wallets/{id}/deposit",
+            methods::<postings::forms::Deposit>(UseCase::PostingDeposit),
+        )
+        .route("/wallets/{id}/adjust", methods::<postings::forms::Adjust>(UseCase::PostingAdjust))
+        .route("/wallets/{id}/edit", methods::<wallet::settings::EditWallet>(UseCase::WalletUpdate))
+        .route("/wallets/{id}/close", methods::<wallet::close::CloseWallet>(UseCase::WalletClose))
+        .route(
+            "/operations/{id}/refund",
+            methods::<postings::forms::Refund>(UseCase::PostingRefund),
+        )
+        .route("/operations/{id}/cancel", methods::<Cancellation>(UseCase::OperationCancel))
+        .route("/operations/{id}/reconcile", methods::<Reconciliation>(UseCase::OperationReconcile))
         .route("/jobs", get(jobs::list))
-        .route("/jobs/new", methods::<jobs::forms::StartJob>())
+        .route("/jobs/new", methods::<jobs::forms::StartJob>(UseCase::JobCreate))
         .route("/jobs/{id}", get(jobs::show))
-        .route("/jobs/{id}/cancel", methods::<jobs::forms::CancelJob>())
+        .route("/jobs/{id}/cancel", methods::<jobs::forms::CancelJob>(UseCase::JobCreate))
         .route("/trail", get(trail::list))
         .route("/admin-keys", get(admin_keys::list))
-        .route("/admin-keys/new", methods::<admin_keys::forms::IssueAdminKey>())
+        .route(
+            "/admin-keys/new",
+            methods::<admin_keys::forms::IssueAdminKey>(UseCase::AdminKeyIssue),
+        )
         .route("/admin-keys/{id}", get(admin_keys::show))
-        .route("/admin-keys/{id}/rotate", methods::<admin_keys::forms::RotateAdminKey>())
-        .route("/admin-keys/{id}/revoke", methods::<admin_keys::forms::RevokeAdminKey>())
+        .route(
+            "/admin-keys/{id}/rotate",
+            methods::<admin_keys::forms::RotateAdminKey>(UseCase::AdminKeyRotate),
+        )
+        .route(
+            "/admin-keys/{id}/revoke",
+            methods::<admin_keys::forms::RevokeAdminKey>(UseCase::AdminKeyRevoke),
+        )
 }
 
 fn of_playground() -> Router<Desk> {
@@ -118,21 +138,20 @@ fn of_wallets() -> Router<Desk> {
 fn of_keys() -> Router<Desk> {
     Router::new()
         .route("/keys", get(keys::list))
-        .route("/keys/new", methods::<key::credential::IssueKey>())
+        .route("/keys/new", methods::<key::credential::IssueKey>(UseCase::ApiKeyIssue))
         .route("/keys/{id}", get(key::show))
-        .route("/keys/{id}/edit", methods::<key::edit::EditKey>())
-        .route("/keys/{id}/rotate", methods::<key::credential::RotateKey>())
-        .route("/keys/{id}/revoke", methods::<VerbForm<verb::RevokeKey>>())
+        .route("/keys/{id}/edit", methods::<key::edit::EditKey>(UseCase::ApiKeyUpdate))
+        .route("/keys/{id}/rotate", methods::<key::credential::RotateKey>(UseCase::ApiKeyRotate))
 }
 
 fn of_people() -> Router<Desk> {
     Router::new()
         .route("/people", get(people::list))
-        .route("/people/new", methods::<people::invite::Invite>())
+        .route("/people/new", methods::<people::invite::Invite>(UseCase::PersonInvite))
         .route("/people/{id}", get(people::show))
-        .route("/people/{id}/link", methods::<people::change::RenewLink>())
-        .route("/people/{id}/end", methods::<people::change::EndPerson>())
-        .route("/people/{id}/end-role", methods::<people::change::EndRole>())
+        .route("/people/{id}/link", methods::<people::change::RenewLink>(UseCase::PersonLink))
+        .route("/people/{id}/end", methods::<people::change::EndPerson>(UseCase::PersonEnd))
+        .route("/people/{id}/end-role", methods::<people::change::EndRole>(UseCase::PersonEnd))
 }
 
 /// Sign-in, links, and what is the visitor's own.
@@ -165,15 +184,19 @@ fn who_is_told() -> Router<Desk> {
         .route("/events", get(events::list))
         .route("/events/{id}", get(events::show))
         .route("/webhooks", get(webhooks::list))
-        .route("/webhooks/new", methods::<webhook::settings::CreateWebhook>())
+        .route("/webhooks/new", methods::<webhook::settings::CreateWebhook>(UseCase::WebhookCreate))
         .route("/webhooks/{id}", get(webhook::show))
-        .route("/webhooks/{id}/edit", methods::<webhook::settings::EditWebhook>())
-        .route("/webhooks/{id}/test", methods::<webhook::change::TestWebhook>())
-        .route("/webhooks/{id}/rotate", methods::<webhook::change::RotateWebhook>())
-        .route("/webhooks/{id}/disable", methods::<VerbForm<verb::DisableWebhook>>())
-        .route("/webhooks/{id}/enable", methods::<VerbForm<verb::EnableWebhook>>())
+        .route(
+            "/webhooks/{id}/edit",
+            methods::<webhook::settings::EditWebhook>(UseCase::WebhookUpdate),
+        )
+        .route("/webhooks/{id}/test", methods::<webhook::change::TestWebhook>(UseCase::WebhookTest))
+        .route(
+            "/webhooks/{id}/rotate",
+            methods::<webhook::change::RotateWebhook>(UseCase::WebhookRotate),
+        )
         .route(
             "/webhooks/{id}/deliveries/{event}/resend",
-            methods::<webhook::change::ResendDelivery>(),
+            methods::<webhook::change::ResendDelivery>(UseCase::WebhookResend),
         )
 }

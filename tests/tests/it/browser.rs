@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use holdfast_accounts::VERBS;
 use holdfast_tests::config::SIM;
 use holdfast_tests::postgres::Database;
 use holdfast_tests::site::text;
@@ -63,10 +64,12 @@ const HOLDERS_KINDS: [&str; 13] = [
 
 /// Kinds of pages that an owner has: of every route that has one.
 fn kinds() -> Vec<String> {
-    let paths = TABLE.split(".route(\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let routes = TABLE.split(".route(").skip(1).filter(|route| !route.starts_with('&'));
+    let paths = routes.map(|route| route.split('"').nth(1).unwrap());
     let is_page = |path: &&str| !path.ends_with(".csv") && !NO_PAGES.contains(path);
     let kind = |path: &str| path.replace("{id}", "ID").replace("{event}", "ID");
-    let kinds: Vec<_> = paths.filter(is_page).map(kind).collect();
+    let verbs = VERBS.iter().map(|verb| kind(&verb.page()));
+    let kinds: Vec<_> = paths.filter(is_page).map(kind).chain(verbs).collect();
     assert!(kinds.len() > 50, "the table is not read: {kinds:?}");
     kinds
 }

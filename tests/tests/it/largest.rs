@@ -17,6 +17,7 @@ use std::fs::DirEntry;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use holdfast_accounts::VERBS;
 use holdfast_tests::config::SIM;
 use holdfast_tests::{Account, Answer, Config, Gateway, Request, Site, request_key};
 use serde_json::{Value, json};
@@ -276,10 +277,10 @@ impl World<'_> {
         paths
     }
 
-    /// Every page and form, as the console's table has them.
+    /// Every page and form, as the console's table has them, and the forms of verbs.
     fn pages(&self) -> Vec<String> {
         let mut paths = Vec::new();
-        for route in PAGES.split(".route(").skip(1) {
+        for route in PAGES.split(".route(").skip(1).filter(|route| !route.starts_with('&')) {
             let path = route.split('"').nth(1).unwrap();
             if APART.contains(&path) || path.starts_with("/account/sessions/") {
                 continue;
@@ -287,6 +288,9 @@ impl World<'_> {
             let filled = self.filled(path).unwrap();
             let is_form = route.split(".route(").next().is_some_and(|it| it.contains("methods::<"));
             paths.push(if is_form { format!("{filled}?key={}", request_key()) } else { filled });
+        }
+        for verb in VERBS {
+            paths.push(format!("{}?key={}", self.filled(&verb.page()).unwrap(), request_key()));
         }
         assert!(paths.len() >= 60, "the table is not read: {paths:?}");
         paths

@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use holdfast_accounts::{ExternalId, Name, Reason, Reference};
+use holdfast_accounts::{ExternalId, Name, Reason, Reference, verbs};
 use holdfast_domain::admin::Role;
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use holdfast_domain::limits::CountLimit;
@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::grant::{self, Expiry, Models, Span, SpendCap};
 use super::read::Newest;
+use super::request::VerbOrder;
 use super::{RequestKey, Why};
 
 #[derive(Debug, Subcommand)]
@@ -124,6 +125,13 @@ pub struct KeyFilter {
 pub enum KeyChange {
     /// Change what an API key may do
     Update(Box<UpdateKey>),
+    #[command(flatten)]
+    Verb(KeyVerb),
+}
+
+/// Verbs of an API key.
+#[derive(Debug, Subcommand)]
+pub enum KeyVerb {
     /// Stop new runs for an API key; what runs finishes, and what was bound still answers
     Suspend {
         /// Id or name of the API key
@@ -148,6 +156,20 @@ pub enum KeyChange {
         #[command(flatten)]
         why: Why,
     },
+}
+
+impl KeyVerb {
+    /// Row of the verb, its resource, and why.
+    pub(crate) fn order(self) -> VerbOrder<Reference> {
+        let (verb, subject, why) = match self {
+            Self::Suspend { key, reason, request } => {
+                (&verbs::SUSPEND_API_KEY, key, Why { reason: Some(reason), request })
+            }
+            Self::Resume { key, why } => (&verbs::RESUME_API_KEY, key, why),
+            Self::Revoke { key, why } => (&verbs::REVOKE_API_KEY, key, why),
+        };
+        VerbOrder { verb, subject, why }
+    }
 }
 
 #[derive(Debug, Args)]

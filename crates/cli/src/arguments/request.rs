@@ -3,8 +3,8 @@
 use std::fmt;
 
 use clap::Args;
-use holdfast_accounts::Reason;
-use serde_json::Value;
+use holdfast_accounts::{Reason, Verb};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::value;
@@ -52,5 +52,25 @@ impl Why {
     /// The change that edits something.
     pub(crate) fn patch(&self, path: impl Into<String>, body: Value) -> ChangeRequest {
         ChangeRequest::patch(self.request.or_made(), path, body).because(self.reason.as_ref())
+    }
+}
+
+/// Verb on a resource, and why.
+#[derive(Debug)]
+pub(crate) struct VerbOrder<R> {
+    pub(crate) verb: &'static Verb,
+    pub(crate) subject: R,
+    pub(crate) why: Why,
+}
+
+impl<R> VerbOrder<R> {
+    /// The change that carries it out on the resource of this id.
+    pub(crate) fn change(&self, id: &str) -> ChangeRequest {
+        self.why.post(self.verb.endpoint().replace("{id}", id), json!({}))
+    }
+
+    /// Sentence for a change that was not made.
+    pub(crate) fn nothing(&self) -> String {
+        format!("the {} was not {}", self.verb.subject.nouns().name, self.verb.done)
     }
 }

@@ -1,11 +1,12 @@
 //! Arguments of `holdfast wallet`.
 
 use clap::{Args, Subcommand};
-use holdfast_accounts::{ExternalId, Name, Note, Reason, Reference, Source};
+use holdfast_accounts::{ExternalId, Name, Note, Reason, Reference, Source, verbs};
 use holdfast_domain::{Currency, Micros};
 use uuid::Uuid;
 
 use super::grant::SpendCap;
+use super::request::VerbOrder;
 use super::value::{self, Amount, Correction, OperationName};
 use super::{Period, RequestKey, Why};
 
@@ -120,6 +121,23 @@ pub enum WalletChange {
         #[command(flatten)]
         why: Why,
     },
+    #[command(flatten)]
+    Verb(WalletVerb),
+    /// Close an empty wallet for good, and revoke its API keys
+    Close {
+        /// Id or name of the wallet
+        wallet: Reference,
+        /// Say whether it would be closed, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        why: Why,
+    },
+}
+
+/// Verbs of a wallet.
+#[derive(Debug, Subcommand)]
+pub enum WalletVerb {
     /// Stop new runs on a wallet; what runs finishes, and what was bound still answers
     Suspend {
         /// Id or name of the wallet
@@ -137,16 +155,19 @@ pub enum WalletChange {
         #[command(flatten)]
         why: Why,
     },
-    /// Close an empty wallet for good, and revoke its API keys
-    Close {
-        /// Id or name of the wallet
-        wallet: Reference,
-        /// Say whether it would be closed, and change nothing
-        #[arg(long)]
-        dry_run: bool,
-        #[command(flatten)]
-        why: Why,
-    },
+}
+
+impl WalletVerb {
+    /// Row of the verb, its resource, and why.
+    pub(crate) fn order(self) -> VerbOrder<Reference> {
+        let (verb, subject, why) = match self {
+            Self::Suspend { wallet, reason, key: request } => {
+                (&verbs::SUSPEND_WALLET, wallet, Why { reason: Some(reason), request })
+            }
+            Self::Resume { wallet, why } => (&verbs::RESUME_WALLET, wallet, why),
+        };
+        VerbOrder { verb, subject, why }
+    }
 }
 
 /// Postings to be made.

@@ -1,10 +1,11 @@
 //! Arguments of `holdfast webhook`.
 
 use clap::Subcommand;
-use holdfast_accounts::Reference;
+use holdfast_accounts::{Reference, verbs};
 use uuid::Uuid;
 
 use super::read::Newest;
+use super::request::VerbOrder;
 use super::{Why, value};
 
 #[derive(Debug, Subcommand)]
@@ -85,22 +86,8 @@ pub enum WebhookChange {
         #[command(flatten)]
         why: Why,
     },
-    /// Send a webhook nothing more
-    Disable {
-        /// Id of the webhook
-        #[arg(value_name = "UUID", value_parser = value::id)]
-        id: Uuid,
-        #[command(flatten)]
-        why: Why,
-    },
-    /// Send a disabled webhook what happens from now on
-    Enable {
-        /// Id of the webhook
-        #[arg(value_name = "UUID", value_parser = value::id)]
-        id: Uuid,
-        #[command(flatten)]
-        why: Why,
-    },
+    #[command(flatten)]
+    Verb(WebhookVerb),
     /// Have a server send a webhook.test event, in one try; `deliveries` says what came of it
     Test {
         /// Id of the webhook
@@ -120,4 +107,36 @@ pub enum WebhookChange {
         #[command(flatten)]
         why: Why,
     },
+}
+
+/// Verbs of a webhook.
+#[derive(Debug, Subcommand)]
+pub enum WebhookVerb {
+    /// Send a webhook nothing more
+    Disable {
+        /// Id of the webhook
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        #[command(flatten)]
+        why: Why,
+    },
+    /// Send a disabled webhook what happens from now on
+    Enable {
+        /// Id of the webhook
+        #[arg(value_name = "UUID", value_parser = value::id)]
+        id: Uuid,
+        #[command(flatten)]
+        why: Why,
+    },
+}
+
+impl WebhookVerb {
+    /// Row of the verb, its resource, and why.
+    pub(crate) fn order(self) -> VerbOrder<Uuid> {
+        let (verb, subject, why) = match self {
+            Self::Disable { id, why } => (&verbs::DISABLE_WEBHOOK, id, why),
+            Self::Enable { id, why } => (&verbs::ENABLE_WEBHOOK, id, why),
+        };
+        VerbOrder { verb, subject, why }
+    }
 }

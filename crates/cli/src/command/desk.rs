@@ -16,7 +16,7 @@ use holdfast_store::Store;
 use crate::arguments::read::JobCommand;
 use crate::arguments::{
     AdminCommand, AdminKey, Key, Operation, Person, Read, UsageCommand, Wallet, Webhook,
-    WebhookChange,
+    WebhookChange, WebhookVerb,
 };
 use crate::door::{ChangeOutcome, ChangeRequest, Door, LocalDoor};
 use crate::failure::Result;
@@ -112,7 +112,7 @@ impl Need {
                 | Webhook::Change(
                     WebhookChange::Update { .. }
                     | WebhookChange::Rotate { .. }
-                    | WebhookChange::Enable { .. },
+                    | WebhookChange::Verb(WebhookVerb::Enable { .. }),
                 ) => Self::Receiver,
                 Webhook::Change(_) => Self::Trail,
             },

@@ -59,17 +59,12 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Wallet) -> Result {
 /// Changes of one wallet.
 async fn change(desk: &Desk<'_>, command: arguments::WalletChange) -> Result {
     match command {
-        arguments::WalletChange::Suspend { wallet, reason, key } => {
-            let path = path(desk, &wallet, "/suspend").await?;
-            let change =
-                ChangeRequest::post(key.or_made(), path, json!({ "reason": reason.as_typed() }));
-            changed(desk, "the wallet was not suspended", &change).await?;
-            note("a running `holdfast serve` lets nothing new run on it within 5 seconds");
+        arguments::WalletChange::Verb(verb) => {
+            let order = verb.order();
+            let id = text(&find(desk, &order.subject).await?, "id");
+            changed(desk, &order.nothing(), &order.change(&id)).await?;
+            order.verb.note.into_iter().for_each(note);
             Ok(())
-        }
-        arguments::WalletChange::Resume { wallet, why } => {
-            let change = why.post(path(desk, &wallet, "/resume").await?, json!({}));
-            changed(desk, "the wallet was not resumed", &change).await
         }
         arguments::WalletChange::Close { wallet, dry_run, why } => {
             let change = why.post(path(desk, &wallet, "/close").await?, json!({}));

@@ -43,7 +43,7 @@ const DELIVERIES: Sheet = Sheet {
 /// A change of a webhook, and how its outcome is told.
 struct WebhookOrder {
     change: ChangeRequest,
-    nothing: &'static str,
+    nothing: String,
     shown: &'static Sheet,
 }
 
@@ -66,8 +66,8 @@ pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result {
                 "description": description,
             });
             let change = why.post("/webhooks", body);
-            tell(desk, &WebhookOrder { change, nothing: "no webhook was made", shown: &WEBHOOKS })
-                .await
+            let nothing = "no webhook was made".to_owned();
+            tell(desk, &WebhookOrder { change, nothing, shown: &WEBHOOKS }).await
         }
         Webhook::Change(command) => tell(desk, &order(command)).await,
     }
@@ -75,10 +75,10 @@ pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result {
 
 /// The request of a change.
 fn order(command: WebhookChange) -> WebhookOrder {
-    let post = |id: Uuid, below: &str, why: &Why, nothing| {
+    let post = |id: Uuid, below: &str, why: &Why, nothing: &str| {
         let path = format!("/webhooks/{id}/{below}");
         let change = why.post(path, json!({}));
-        WebhookOrder { change, nothing, shown: &WEBHOOKS }
+        WebhookOrder { change, nothing: nothing.to_owned(), shown: &WEBHOOKS }
     };
     match command {
         WebhookChange::Update { id, url, kind, all_kinds, description, no_description, why } => {
@@ -92,16 +92,16 @@ fn order(command: WebhookChange) -> WebhookOrder {
             set("kinds", kinds.map(Value::from).or(none(all_kinds)));
             set("description", description.map(Value::from).or(none(no_description)));
             let change = why.patch(format!("/webhooks/{id}"), Value::Object(edit));
-            WebhookOrder { change, nothing: "the webhook was not changed", shown: &WEBHOOKS }
+            let nothing = "the webhook was not changed".to_owned();
+            WebhookOrder { change, nothing, shown: &WEBHOOKS }
         }
         WebhookChange::Rotate { id, why } => {
             post(id, "rotate", &why, "the webhook was not rotated")
         }
-        WebhookChange::Disable { id, why } => {
-            post(id, "disable", &why, "the webhook was not disabled")
-        }
-        WebhookChange::Enable { id, why } => {
-            post(id, "enable", &why, "the webhook was not enabled")
+        WebhookChange::Verb(verb) => {
+            let order = verb.order();
+            let change = order.change(&order.subject.to_string());
+            WebhookOrder { change, nothing: order.nothing(), shown: &WEBHOOKS }
         }
         WebhookChange::Test { id, why } => {
             let order = post(id, "test", &why, "the webhook was not tested");

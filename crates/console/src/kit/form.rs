@@ -115,8 +115,6 @@ pub(crate) struct Submission {
 /// A form's page.
 #[async_trait]
 pub(crate) trait FormPage: Send + Sync + Sized + 'static {
-    /// Use case that whoever opens it must have; the use case itself judges again.
-    const USE_CASE: UseCase;
     /// True for what moves money: it is shown before it is done.
     const IS_REVIEWED: bool = false;
     /// Fields that identify somebody. No digest has anything of them, because it outlives their erasure.
@@ -132,14 +130,15 @@ pub(crate) trait FormPage: Send + Sync + Sized + 'static {
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure>;
 }
 
-/// Both methods of a form.
-pub(crate) fn methods<F: FormPage>() -> MethodRouter<Desk> {
-    get(show::<F>).post(send::<F>)
+/// Both methods of a form, for visitors that have its use case; the use case itself judges again.
+pub(crate) fn methods<F: FormPage>(use_case: UseCase) -> MethodRouter<Desk> {
+    get(move |visit| show::<F>(visit, use_case))
+        .post(move |visit, request| send::<F>(visit, request, use_case))
 }
 
 /// Shows a form, or what it did.
-async fn show<F: FormPage>(visit: Visit) -> Result<Response, Failure> {
-    visit.principal().authorize(F::USE_CASE)?;
+async fn show<F: FormPage>(visit: Visit, use_case: UseCase) -> Result<Response, Failure> {
+    visit.principal().authorize(use_case)?;
     let Some(key) = visit.query.get(KEY) else {
         return Ok(Redirect::to(&fresh(&visit)).into_response());
     };
@@ -154,15 +153,19 @@ async fn show<F: FormPage>(visit: Visit) -> Result<Response, Failure> {
         let fields = frame.fields.clone();
         return Ok(page(&visit, frame, fields, None).into_response());
     };
-    Ok(match apply(&form, &visit, (key, &fields), true).await {
+    Ok(match apply(&form, (&visit, use_case), (key, &fields), true).await {
         Ok(rehearsed) => review_page(&visit, frame, &fields, rehearsed).into_response(),
         Err(failure) => failed_page(&visit, frame, &fields, failure).into_response(),
     })
 }
 
 /// Takes a form that was sent.
-async fn send<F: FormPage>(visit: Visit, request: HttpRequest) -> Result<Response, Failure> {
-    visit.principal().authorize(F::USE_CASE)?;
+async fn send<F: FormPage>(
+    visit: Visit,
+    request: HttpRequest,
+    use_case: UseCase,
+) -> Result<Response, Failure> {
+    visit.principal().authorize(use_case)?;
     let missing =
         || Failure::new(StatusCode::BAD_REQUEST, "This form has no request key. Open it again.");
     let key = request_key(visit.query.get(KEY).ok_or_else(missing)?)?;
@@ -177,7 +180,7 @@ async fn send<F: FormPage>(visit: Visit, request: HttpRequest) -> Result<Respons
     };
     let frame = page_of.frame();
     let is_rehearsal = F::IS_REVIEWED && fields.get(CONFIRM).is_none();
-    match apply(&page_of, &visit, (key, &fields), is_rehearsal).await {
+    match apply(&page_of, (&visit, use_case), (key, &fields), is_rehearsal).await {
         Err(failure) => {
             let is_gone =
                 failure.status == StatusCode::NOT_FOUND || is_choice_gone(&frame, &failure);
@@ -222,13 +225,13 @@ async fn done_before(visit: &Visit, key: CommandKey) -> Result<Option<Response>,
 /// Makes the change under this request key, or rehearses it.
 async fn apply<F: FormPage>(
     form: &F,
-    visit: &Visit,
+    (visit, use_case): (&Visit, UseCase),
     (key, fields): (CommandKey, &SentFields),
     dry_run: bool,
 ) -> Result<FormOutcome, Failure> {
     let request = Request { dry_run, ..change::<F>(visit, key, fields)? };
     let sent = Submission { fields: fields.clone(), request };
-    form.apply(visit, &sent).await.map_err(|failure| failure.of(F::USE_CASE))
+    form.apply(visit, &sent).await.map_err(|failure| failure.of(use_case))
 }
 
 /// Address of the form under a fresh key, with all else that its query has.

@@ -1,7 +1,7 @@
 //! A request of a signed-in visitor: what every page and every form is handed.
 
 use axum::extract::FromRequestParts;
-use holdfast_accounts::{Accounts, Principal};
+use holdfast_accounts::{Accounts, Principal, Verb};
 use holdfast_domain::admin::UseCase;
 use http::request::Parts;
 use uuid::Uuid;
@@ -21,6 +21,8 @@ pub(crate) struct Visit {
     pub(crate) path: String,
     /// The first id in the path, if there is one.
     id: Option<Uuid>,
+    /// Verb of the route, if its form is that of a verb.
+    pub(crate) verb: Option<&'static Verb>,
     pub(crate) query: SentFields,
     /// Beginning of the links that are given to others.
     pub(crate) origin: String,
@@ -57,7 +59,8 @@ impl FromRequestParts<Desk> for Visit {
         let origin = parts.extensions.get().map(|door: &Doorway| door.origin.clone());
         let origin = origin.unwrap_or_default();
         let is_own = once(&parts.headers, &FETCH_SITE) == Some("same-origin");
+        let verb = parts.extensions.get().copied();
         let (desk, path) = (desk.clone(), parts.uri.path().to_owned());
-        Ok(Self { desk, visitor, path, id, query, origin, is_own })
+        Ok(Self { desk, visitor, path, id, verb, query, origin, is_own })
     }
 }

@@ -1,49 +1,37 @@
 //! `holdfast key update`, `suspend`, `resume` and `revoke`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{SPEND, end, find, lines, path, printed};
 use crate::arguments;
 use crate::arguments::grant::Limit;
 use crate::command::{Desk, members};
-use crate::door::ChangeRequest;
 use crate::failure::Result;
 use crate::output::note;
-use crate::view::member;
+use crate::view::{member, text};
 
 const WITHIN: &str = "a running `holdfast serve` obeys within 5 seconds";
 
 pub(super) async fn run(desk: &Desk<'_>, command: arguments::KeyChange) -> Result {
     let (nothing, change, after) = match command {
-        arguments::KeyChange::Suspend { key, reason, request } => {
-            let path = path(&find(desk, &key).await?, "/suspend");
-            let body = json!({ "reason": reason.as_typed() });
-            let change = ChangeRequest::post(request.or_made(), path, body);
-            ("the API key was not suspended", change, WITHIN)
-        }
-        arguments::KeyChange::Resume { key, why } => {
-            let path = path(&find(desk, &key).await?, "/resume");
-            ("the API key was not resumed", why.post(path, json!({})), WITHIN)
-        }
-        arguments::KeyChange::Revoke { key, why } => {
-            let found = find(desk, &key).await?;
-            let change = why.post(path(&found, "/revoke"), json!({}));
-            let after = if member(&found, "revoked_at").is_null() {
-                "a running `holdfast serve` turns it away within 5 seconds"
-            } else {
-                "it had been revoked before"
-            };
-            ("the API key was not revoked", change, after)
+        arguments::KeyChange::Verb(verb) => {
+            let order = verb.order();
+            let found = find(desk, &order.subject).await?;
+            let is_revoked = !member(&found, "revoked_at").is_null();
+            let after =
+                if is_revoked { Some("it had been revoked before") } else { order.verb.note };
+            (order.nothing(), order.change(&text(&found, "id")), after)
         }
         arguments::KeyChange::Update(update) => {
             let path = path(&find(desk, &update.key).await?, "");
             let (edit, why) = edit(*update);
-            ("the API key was not changed", why.patch(path, Value::Object(edit)), WITHIN)
+            let nothing = "the API key was not changed".to_owned();
+            (nothing, why.patch(path, Value::Object(edit)), Some(WITHIN))
         }
     };
-    let done = desk.change(nothing, &change).await?;
+    let done = desk.change(&nothing, &change).await?;
     desk.output.object(&printed(done.thing.clone()), &lines(&done.thing))?;
-    note(after);
+    after.into_iter().for_each(note);
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
-use holdfast_domain::admin::{AdminKey, Reach, Role, UseCase};
+use holdfast_domain::admin::{AdminKey, Reach, Role};
 
 use super::opened;
 use crate::failure::Failure;
@@ -29,8 +29,6 @@ pub(crate) struct IssueAdminKey(Vec<Role>);
 
 #[async_trait]
 impl FormPage for IssueAdminKey {
-    const USE_CASE: UseCase = UseCase::AdminKeyIssue;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let own = visit.principal().role;
         Ok(Self(Role::ALL.into_iter().filter(|role| own.may_grant(*role)).collect()))
@@ -79,8 +77,6 @@ pub(crate) struct RotateAdminKey(AdminKey);
 
 #[async_trait]
 impl FormPage for RotateAdminKey {
-    const USE_CASE: UseCase = UseCase::AdminKeyRotate;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }
@@ -111,8 +107,6 @@ pub(crate) struct RevokeAdminKey(AdminKey);
 
 #[async_trait]
 impl FormPage for RevokeAdminKey {
-    const USE_CASE: UseCase = UseCase::AdminKeyRevoke;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }

@@ -1,7 +1,6 @@
 //! The forms that start a verification, and that take a queued one back.
 
 use async_trait::async_trait;
-use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::audit::TrailHead;
 use holdfast_domain::admin::job::{Job, JobKind};
 
@@ -17,8 +16,6 @@ pub(crate) struct StartJob;
 
 #[async_trait]
 impl FormPage for StartJob {
-    const USE_CASE: UseCase = UseCase::JobCreate;
-
     async fn open(_visit: &Visit) -> Result<Self, Failure> {
         Ok(Self)
     }
@@ -46,8 +43,6 @@ pub(crate) struct CancelJob(Job);
 
 #[async_trait]
 impl FormPage for CancelJob {
-    const USE_CASE: UseCase = UseCase::JobCreate;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }

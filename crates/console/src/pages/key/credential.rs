@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_accounts::{KeyOrder, Reference};
-use holdfast_domain::admin::{UseCase, WalletRecord};
+use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::credential::{ApiKey, Grant};
 
 use crate::failure::Failure;
@@ -34,8 +34,6 @@ pub(crate) struct IssueKey {
 
 #[async_trait]
 impl FormPage for IssueKey {
-    const USE_CASE: UseCase = UseCase::ApiKeyIssue;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let principal = visit.principal();
         let own = principal.only_wallet().map(to_wallet);
@@ -96,8 +94,6 @@ pub(crate) struct RotateKey {
 
 #[async_trait]
 impl FormPage for RotateKey {
-    const USE_CASE: UseCase = UseCase::ApiKeyRotate;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let (key, is_own) = (opened(visit).await?, visit.principal().role.is_holder());
         Ok(Self { key, offered: grant::offered(visit), is_own })

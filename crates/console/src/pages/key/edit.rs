@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{Edit, ExternalId, Name, Reference};
-use holdfast_domain::admin::{ApiKeyPatch, UseCase};
+use holdfast_domain::admin::ApiKeyPatch;
 use holdfast_domain::credential::ApiKey;
 
 use crate::failure::Failure;
@@ -22,8 +22,6 @@ pub(crate) struct EditKey {
 
 #[async_trait]
 impl FormPage for EditKey {
-    const USE_CASE: UseCase = UseCase::ApiKeyUpdate;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let key = opened(visit).await?;
         let bound = grant::bound(visit.principal(), &wallet_of(visit, &key).await?);

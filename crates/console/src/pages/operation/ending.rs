@@ -4,7 +4,6 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::OperationRecord;
-use holdfast_domain::admin::UseCase;
 
 use crate::failure::Failure;
 use crate::kit::field::{FieldKind, FormField};
@@ -29,8 +28,6 @@ fn page(record: &OperationRecord, what: &str) -> Page {
 
 #[async_trait]
 impl FormPage for Cancellation {
-    const USE_CASE: UseCase = UseCase::OperationCancel;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }
@@ -53,8 +50,6 @@ impl FormPage for Cancellation {
 
 #[async_trait]
 impl FormPage for Reconciliation {
-    const USE_CASE: UseCase = UseCase::OperationReconcile;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }

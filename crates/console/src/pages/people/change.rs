@@ -1,7 +1,7 @@
 //! The forms that make another link for a person, end one of their roles, and end the person for good.
 
 use async_trait::async_trait;
-use holdfast_domain::admin::{Authority, PersonRecord, UseCase};
+use holdfast_domain::admin::{Authority, PersonRecord};
 
 use crate::failure::Failure;
 use crate::kit::field::{Choice, FieldKind, FormField};
@@ -15,8 +15,6 @@ pub(crate) struct RenewLink(PersonRecord);
 
 #[async_trait]
 impl FormPage for RenewLink {
-    const USE_CASE: UseCase = UseCase::PersonLink;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }
@@ -50,8 +48,6 @@ impl EndRole {
 
 #[async_trait]
 impl FormPage for EndRole {
-    const USE_CASE: UseCase = UseCase::PersonEnd;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }
@@ -80,8 +76,6 @@ pub(crate) struct EndPerson(PersonRecord);
 
 #[async_trait]
 impl FormPage for EndPerson {
-    const USE_CASE: UseCase = UseCase::PersonEnd;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{Name, NewInvitation};
-use holdfast_domain::admin::{Authority, EmailAddress, Reach, Role, UseCase};
+use holdfast_domain::admin::{Authority, EmailAddress, Reach, Role};
 
 use crate::failure::Failure;
 use crate::kit::ask::SentFields;
@@ -26,7 +26,6 @@ impl Invite {
 
 #[async_trait]
 impl FormPage for Invite {
-    const USE_CASE: UseCase = UseCase::PersonInvite;
     const PRIVATE: &'static [&'static str] = &["email", "name"];
 
     async fn open(visit: &Visit) -> Result<Self, Failure> {

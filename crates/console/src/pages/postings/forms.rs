@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use holdfast_accounts::{ExternalId, Note, OperationRecord, Outcome, PostingOrder, PostingRecord};
 use holdfast_accounts::{Reason, Reference, Source};
-use holdfast_domain::admin::{DepositReference, PostingDetails, UseCase, WalletRecord};
+use holdfast_domain::admin::{DepositReference, PostingDetails, WalletRecord};
 use holdfast_domain::{Currency, Micros};
 
 use crate::failure::Failure;
@@ -24,7 +24,6 @@ pub(crate) struct Deposit(WalletRecord);
 
 #[async_trait]
 impl FormPage for Deposit {
-    const USE_CASE: UseCase = UseCase::PostingDeposit;
     const IS_REVIEWED: bool = true;
 
     async fn open(visit: &Visit) -> Result<Self, Failure> {
@@ -75,7 +74,6 @@ pub(crate) struct Adjust(WalletRecord);
 
 #[async_trait]
 impl FormPage for Adjust {
-    const USE_CASE: UseCase = UseCase::PostingAdjust;
     const IS_REVIEWED: bool = true;
 
     async fn open(visit: &Visit) -> Result<Self, Failure> {
@@ -120,7 +118,6 @@ impl Refund {
 
 #[async_trait]
 impl FormPage for Refund {
-    const USE_CASE: UseCase = UseCase::PostingRefund;
     const IS_REVIEWED: bool = true;
 
     async fn open(visit: &Visit) -> Result<Self, Failure> {

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::Reference;
+use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageRequest};
-use holdfast_domain::admin::{UseCase, WalletRecord};
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Tone};
@@ -22,7 +22,6 @@ pub(crate) struct CloseWallet {
 
 #[async_trait]
 impl FormPage for CloseWallet {
-    const USE_CASE: UseCase = UseCase::WalletClose;
     const IS_REVIEWED: bool = true;
 
     async fn open(visit: &Visit) -> Result<Self, Failure> {

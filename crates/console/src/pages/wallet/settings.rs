@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Reference};
-use holdfast_domain::admin::{UseCase, WalletPatch, WalletRecord};
+use holdfast_domain::admin::{WalletPatch, WalletRecord};
 
 use crate::failure::Failure;
 use crate::kit::ask::SentFields;
@@ -22,8 +22,6 @@ pub(crate) struct CreateWallet;
 
 #[async_trait]
 impl FormPage for CreateWallet {
-    const USE_CASE: UseCase = UseCase::WalletCreate;
-
     async fn open(_visit: &Visit) -> Result<Self, Failure> {
         Ok(Self)
     }
@@ -51,8 +49,6 @@ pub(crate) struct EditWallet(WalletRecord);
 
 #[async_trait]
 impl FormPage for EditWallet {
-    const USE_CASE: UseCase = UseCase::WalletUpdate;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use holdfast_domain::EventId;
-use holdfast_domain::admin::{UseCase, WebhookRecord};
+use holdfast_domain::admin::WebhookRecord;
 use uuid::Uuid;
 
 use super::settings::told;
@@ -17,8 +17,6 @@ pub(crate) struct TestWebhook(WebhookRecord);
 
 #[async_trait]
 impl FormPage for TestWebhook {
-    const USE_CASE: UseCase = UseCase::WebhookTest;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }
@@ -41,8 +39,6 @@ pub(crate) struct RotateWebhook(WebhookRecord);
 
 #[async_trait]
 impl FormPage for RotateWebhook {
-    const USE_CASE: UseCase = UseCase::WebhookRotate;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }
@@ -65,8 +61,6 @@ pub(crate) struct ResendDelivery(WebhookRecord, EventId);
 
 #[async_trait]
 impl FormPage for ResendDelivery {
-    const USE_CASE: UseCase = UseCase::WebhookResend;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let record = opened(visit).await?;
         // /webhooks/{id}/deliveries/{event}/resend

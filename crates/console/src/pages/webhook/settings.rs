@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use holdfast_accounts::{Description, Edit, NewWebhook, ToldWebhook};
 use holdfast_domain::admin::event::EventKind;
-use holdfast_domain::admin::{UseCase, WebhookPatch, WebhookRecord};
+use holdfast_domain::admin::{WebhookPatch, WebhookRecord};
 use holdfast_domain::private::Private;
 
 use crate::failure::Failure;
@@ -28,8 +28,6 @@ pub(crate) struct CreateWebhook {
 
 #[async_trait]
 impl FormPage for CreateWebhook {
-    const USE_CASE: UseCase = UseCase::WebhookCreate;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self { asks_wallet: visit.principal().only_wallet().is_none() })
     }
@@ -65,8 +63,6 @@ pub(crate) struct EditWebhook(WebhookRecord);
 
 #[async_trait]
 impl FormPage for EditWebhook {
-    const USE_CASE: UseCase = UseCase::WebhookUpdate;
-
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }
