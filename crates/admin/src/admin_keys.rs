@@ -17,7 +17,7 @@ use crate::answer::{Answer, Reply};
 use crate::description::{AdminKeyPath, ChangeHeader, Errors};
 use crate::page::{List, ListPages, ListParams, PageQuery};
 use crate::request::{Caller, Change, ChangeBody, ReasonBody};
-use crate::rotation::RotationBody;
+use crate::rotation_body::RotationBody;
 use crate::value::schema::{NameText, ReasonText};
 use crate::value::{AdminKeyStateLabel, Moment, RoleLabel, parse, parse_some};
 

@@ -28,7 +28,7 @@ use crate::description::{ApiKeyPath, ChangeHeader, DryRun, Errors, IfMatchHeader
 use crate::error::{Code, Problem};
 use crate::page::{List, ListPages, ListParams, PageQuery};
 use crate::request::{Caller, Change, IfMatch};
-use crate::rotation::RotationBody;
+use crate::rotation_body::RotationBody;
 use crate::value::schema::NameText;
 use crate::value::{ApiKeyStateLabel, model, parse, parse_some, sought};
 

@@ -49,7 +49,7 @@ mod page;
 mod people;
 mod postings;
 mod request;
-mod rotation;
+mod rotation_body;
 mod statement;
 mod usage;
 mod value;

@@ -13,7 +13,7 @@
 
 mod bulk;
 mod change;
-mod issue;
+mod credential;
 
 use anyhow::anyhow;
 use holdfast_accounts::Reference;
@@ -32,12 +32,12 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Key) -> Result {
     match command {
         arguments::Key::Issue(asked) => match (&asked.from, &asked.secrets) {
             (Some(from), Some(secrets)) => bulk::issue(desk, &asked, from, secrets).await,
-            (Some(_), None) | (None, _) => issue::issue(desk, &asked).await,
+            (Some(_), None) | (None, _) => credential::issue(desk, &asked).await,
         },
         arguments::Key::List(filter) => list(desk, filter).await,
         arguments::Key::Show { key } => show(desk, &key).await,
         arguments::Key::Rotate { key, grace, reason, request } => {
-            issue::rotate(desk, &key, issue::Rotation { grace, reason, request }).await
+            credential::rotate(desk, &key, credential::Rotation { grace, reason, request }).await
         }
         arguments::Key::Change(command) => change::run(desk, command).await,
     }

@@ -33,7 +33,7 @@ use holdfast_accounts::{ExternalId, Name, Reason};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::issue::{order, warn_of_models};
+use super::credential::{order, warn_of_models};
 use super::path;
 use crate::arguments;
 use crate::command::{Desk, wallet};
