@@ -2,7 +2,7 @@
 //!
 //! | bound | members |
 //! |---|---|
-//! | [`LIMIT`] | `requests_per_minute`, `tokens_per_minute`, `concurrency` |
+//! | [`LIMIT`] | each counted limit ([`CountLimit`](holdfast_domain::limits::CountLimit)) |
 //! | [`AMOUNT`] | `spend_micros`, `key_spend_micros` |
 //! | [`THRESHOLD`] | `low_balance_micros` |
 //! | [`SPAN_SECONDS`] | `ends_in_seconds` |
