@@ -167,7 +167,7 @@ fn rates(table: &Table<'_>, usual: Option<&UnitPrices>) -> Option<UnitPrices> {
     };
     // All kinds or none: a rate that could not be read must not become a price of zero.
     let is_whole = MeterKind::ALL.into_iter().all(|kind| by_kind(kind).is_some());
-    is_whole.then(|| UnitPrices::from_fn(|kind| by_kind(kind).unwrap_or(0))).flatten()
+    is_whole.then(|| UnitPrices::from_fn(|kind| by_kind(kind).unwrap_or(0)).ok()).flatten()
 }
 
 fn rate(field: Field<'_>) -> Option<u64> {

@@ -164,11 +164,14 @@ impl RequestKey {
         Self(Builder::from_random_bytes(bytes).into_uuid())
     }
 
-    /// Reads what [`RequestKey::to_bytes`] wrote; `None` for anything but a UUIDv4.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
+    /// Reads what [`RequestKey::to_bytes`] wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`BadRequestKey`] for anything but a UUIDv4.
+    pub fn from_bytes(bytes: [u8; 16]) -> Result<Self, BadRequestKey> {
         let id = Uuid::from_bytes(bytes);
-        is_v4(&id).then_some(Self(id))
+        if is_v4(&id) { Ok(Self(id)) } else { Err(BadRequestKey) }
     }
 }
 

@@ -102,6 +102,7 @@ impl FromStr for Micros {
 
 /// A text that is not an amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadAmount {
     /// Text of another form.
     #[error("not an amount: write units with at most six decimals, like 10.00")]

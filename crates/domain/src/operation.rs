@@ -29,7 +29,7 @@ use std::time::Duration;
 
 pub use self::change::{Admission, Effect, GenerationStart, Receipt, Transition};
 pub use self::decide::{Refusal, decide};
-pub use self::event::{Claim, Disown, Event, Finish, SendStatus};
+pub use self::event::{Claim, ClaimTerms, Disown, Event, Finish, SendStatus};
 pub use self::status::OperationStatus;
 use crate::billing::UsageRecord;
 use crate::debug_as;

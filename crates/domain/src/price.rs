@@ -52,12 +52,16 @@ impl UnitPrices {
     /// Dearest rate that is accepted: a million units of a currency for one token.
     pub const RATE_MAX: u64 = 1_000_000_000_000_000_000;
 
-    /// Rates by kind; `None` when one is too dear to compute with.
-    #[must_use]
-    pub fn from_fn(rate: impl Fn(MeterKind) -> u64) -> Option<Self> {
+    /// Rates by kind.
+    ///
+    /// # Errors
+    ///
+    /// [`BadRate`] for a rate above [`UnitPrices::RATE_MAX`].
+    pub fn from_fn(rate: impl Fn(MeterKind) -> u64) -> Result<Self, BadRate> {
         let rates = MeterKind::ALL.map(rate);
         // The bound is what makes the sum of a cost fit into 128 bits, whatever is counted.
-        rates.iter().all(|rate| *rate <= Self::RATE_MAX).then_some(Self(rates))
+        let is_payable = rates.iter().all(|rate| *rate <= Self::RATE_MAX);
+        if is_payable { Ok(Self(rates)) } else { Err(BadRate) }
     }
 
     /// The rate of one kind.
@@ -91,6 +95,11 @@ impl UnitPrices {
     }
 }
 
+/// A rate that is too dear to compute with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a rate is at most {} micros", UnitPrices::RATE_MAX)]
+pub struct BadRate;
+
 /// Tariff of a model: its first rates, and those of a tier where the prompt is longer than that
 /// tier's threshold. A request has one tier, for all that it used up.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -110,6 +119,7 @@ pub struct Tier {
 
 /// Tiers that are too many or out of order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadTiers {
     /// There are more than [`Tariff::TIERS_MAX`].
     #[error("there are more tiers than {}", Tariff::TIERS_MAX)]

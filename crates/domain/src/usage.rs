@@ -113,17 +113,25 @@ impl Meters {
     /// Completion tokens that are believed beyond twice what was asked for.
     const COMPLETION_SLACK: u64 = 1_024;
 
-    /// Meters of these counts; `None` where one is larger than [`Meters::COUNT_MAX`].
-    #[must_use]
-    pub fn from_fn(count: impl Fn(MeterKind) -> u64) -> Option<Self> {
+    /// Meters of these counts.
+    ///
+    /// # Errors
+    ///
+    /// [`BadCount`] for a count above [`Meters::COUNT_MAX`].
+    pub fn from_fn(count: impl Fn(MeterKind) -> u64) -> Result<Self, BadCount> {
         let counts = MeterKind::ALL.map(count);
-        counts.iter().all(|count| *count <= Self::COUNT_MAX).then_some(Self(counts))
+        let is_believed = counts.iter().all(|count| *count <= Self::COUNT_MAX);
+        if is_believed { Ok(Self(counts)) } else { Err(BadCount) }
     }
 
-    /// Meters of a request with this much prompt and completion; `None` where either is absurd.
-    #[must_use]
-    pub fn text(input: u64, output: u64) -> Option<Self> {
-        (input.max(output) <= Self::COUNT_MAX).then(|| Self::estimated(input, output))
+    /// Meters of a request with this much prompt and completion.
+    ///
+    /// # Errors
+    ///
+    /// [`BadCount`] for a count above [`Meters::COUNT_MAX`].
+    pub fn text(input: u64, output: u64) -> Result<Self, BadCount> {
+        let is_believed = input.max(output) <= Self::COUNT_MAX;
+        if is_believed { Ok(Self::estimated(input, output)) } else { Err(BadCount) }
     }
 
     /// Meters of an own count, which ends at the largest that is believed.
@@ -155,9 +163,12 @@ impl Meters {
         Self::estimated(units, 0)
     }
 
-    /// Meters with another count of one kind; `None` where that is absurd.
-    #[must_use]
-    pub fn with(&self, kind: MeterKind, count: u64) -> Option<Self> {
+    /// Meters with another count of one kind.
+    ///
+    /// # Errors
+    ///
+    /// [`BadCount`] for a count above [`Meters::COUNT_MAX`].
+    pub fn with(&self, kind: MeterKind, count: u64) -> Result<Self, BadCount> {
         Self::from_fn(|other| if other == kind { count } else { self.count(other) })
     }
 
@@ -202,6 +213,11 @@ impl Meters {
         kinds.iter().fold(0, |sum: u64, kind| sum.saturating_add(self.count(*kind)))
     }
 }
+
+/// A count that no run is believed to have caused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a count is at most {}", Meters::COUNT_MAX)]
+pub struct BadCount;
 
 /// Source of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

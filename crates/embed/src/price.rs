@@ -1,7 +1,7 @@
 //! Prices of what is sold: things each, or units by the million.
 
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::price::{PriceVersion, PriceVersionId, UnitPrices};
+use holdfast_domain::price::{BadRate, PriceVersion, PriceVersionId, UnitPrices};
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros};
 
@@ -20,9 +20,12 @@ pub enum BadPrice {
     /// The product is not named as `publisher/name`.
     #[error("a product is named publisher/name")]
     Product,
-    /// The amount is below zero, or too large to compute with.
-    #[error("a rate is from 0 to {} micros", UnitPrices::RATE_MAX)]
-    Rate,
+    /// The rate is below zero.
+    #[error("a rate is not below zero")]
+    NegativeRate,
+    /// The rate is too large to compute with.
+    #[error(transparent)]
+    Rate(#[from] BadRate),
 }
 
 impl Price {
@@ -60,9 +63,8 @@ impl Price {
         (metered, rate): (MeterKind, Micros),
     ) -> Result<Self, BadPrice> {
         let product = PublicModelId::try_from(product).map_err(|_bad| BadPrice::Product)?;
-        let rate = u64::try_from(rate.get()).map_err(|_negative| BadPrice::Rate)?;
-        let rates = UnitPrices::from_fn(|kind| if kind == metered { rate } else { 0 });
-        let rates = rates.ok_or(BadPrice::Rate)?;
+        let rate = u64::try_from(rate.get()).map_err(|_negative| BadPrice::NegativeRate)?;
+        let rates = UnitPrices::from_fn(|kind| if kind == metered { rate } else { 0 })?;
         let id = PriceVersionId::new(&product, currency, effective_from);
         Ok(Self { product, version: PriceVersion { id, currency, tariff: rates.into() } })
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome, Ending, Rebinding};
 use holdfast_domain::limits::Limits;
 use holdfast_domain::model::FingerprintTerms;
-use holdfast_domain::operation::{Binding, Claim, Operation, Owner, Phase, Snapshot};
+use holdfast_domain::operation::{Binding, Claim, ClaimTerms, Operation, Phase, Snapshot};
 use holdfast_domain::ports::{
     CommitError, Journal as _, PinError, Prices as _, Unavailable, Wallets as _,
 };
@@ -199,7 +199,7 @@ struct Order {
 struct Payer {
     wallet: WalletId,
     limits: Limits,
-    limits_revision: Option<u64>,
+    limits_revision: u64,
 }
 
 impl Inner {
@@ -242,22 +242,16 @@ impl Inner {
     {
         let membership = &*self.membership;
         let (lease, mut now) = membership.lease().ok_or(SellError::NoLease)?;
-        let mut claim = Claim {
-            api_key: order.key.api_key,
-            request_key: order.key.request_key,
+        let terms = ClaimTerms {
             wallet: payer.wallet,
-            binding: order.binding,
             model: order.price.product.clone(),
-            alias: None,
             price: order.price.version.clone(),
             hold: order.hold,
-            tokens: 0,
-            limits: payer.limits,
-            limits_revision: payer.limits_revision,
             time: TIME,
-            owner: Owner { claim: ClaimId::from(Uuid::new_v4()), node: lease.node.clone() },
-            lease,
         };
+        let key = (order.key.api_key, order.key.request_key);
+        let mut claim = Claim::new(key, order.binding, terms, Uuid::new_v4().into(), lease)
+            .limited(payer.limits, payer.limits_revision, 0);
         let (running, has_run) = (OnceLock::new(), AtomicBool::new(false));
         let (seal, mut work) = (Arc::clone(&self.seal), Some(work));
         for offer in 1..=OFFERS_MAX {
@@ -286,7 +280,7 @@ impl Inner {
                 return Ok(self.told(claimed?, has_run.into_inner()));
             }
             let payer = self.payer(&order).await?;
-            (claim.limits, claim.limits_revision) = (payer.limits, payer.limits_revision);
+            claim = claim.limited(payer.limits, payer.limits_revision, 0);
             now = membership.lease().ok_or(SellError::NoLease)?.1;
         }
         Ok(Sale::InProgress)
@@ -309,8 +303,8 @@ impl Inner {
         if wallet.currency != order.price.version.currency {
             return Err(SellError::Currency);
         }
-        let (limits, limits_revision) = (key.grant.limits, Some(revision));
-        Ok(Payer { wallet: wallet.id, limits, limits_revision })
+        let limits = key.grant.limits;
+        Ok(Payer { wallet: wallet.id, limits, limits_revision: revision })
     }
 
     fn told(&self, claimed: ClaimOutcome, has_run: bool) -> Sale {

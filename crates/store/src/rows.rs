@@ -105,7 +105,7 @@ pub(crate) fn operation(cells: &mut Cells<'_>) -> Result<Operation, BadRow> {
     let id = OperationId::from_bytes(cells.bytes()?);
     let api_key = ApiKeyId::from_bytes(cells.bytes()?);
     let request_key =
-        cells.parse(|bytes: Vec<u8>| bytes.try_into().ok().and_then(RequestKey::from_bytes))?;
+        cells.parse(|bytes: Vec<u8>| RequestKey::from_bytes(bytes.try_into().ok()?).ok())?;
     let wallet = WalletId::from_bytes(cells.bytes()?);
     let model = cells.parse(|text: String| PublicModelId::try_from(text.as_str()).ok())?;
     let terms = FingerprintTerms {
@@ -175,7 +175,7 @@ impl EndColumns {
             None => Some(None),
             Some(_) => None,
         })?;
-        let meters = counts.and_then(|counts| Meters::from_fn(|kind| of_kind(&counts, kind)));
+        let meters = counts.and_then(|counts| Meters::from_fn(|kind| of_kind(&counts, kind)).ok());
         let charge = cells.opt_int()?.map(Micros::new);
         let shortfall = cells.opt_int()?.map(Micros::new);
         let provider_cost = cells.opt_int()?.map(Micros::new);

@@ -100,6 +100,11 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
             findings.push(Finding::new(path, what));
         }
     }
+    if path.starts_with("crates/domain/src") {
+        let why =
+            "a new variant must break the build here: only errors are open, and CommitError is not";
+        findings.extend(open_enums(text).map(|index| Finding::at(path, index, why)));
+    }
     for rule in RULES.iter().filter(|rule| (rule.holds)(path)) {
         let lines = text.lines().enumerate().filter(|(_, line)| (rule.forbids)(line));
         findings.extend(lines.map(|(index, _)| Finding::at(path, index, rule.why)));
@@ -148,6 +153,27 @@ fn is_wildcard_pair(line: &str) -> bool {
 fn mentions_request(line: &str) -> bool {
     let is_import = line.trim_start().starts_with("use ") && has_word(line, "request");
     is_import || has_word(line, "::request") || has_word(line, "request::")
+}
+
+/// Lines of `#[non_exhaustive]` above an enum that is no error, or the error of a commit.
+fn open_enums(text: &str) -> impl Iterator<Item = usize> {
+    let lines: Vec<_> = text.lines().collect();
+    let marks = text.lines().enumerate().filter(|(_, line)| *line == "#[non_exhaustive]");
+    let marks: Vec<_> = marks.map(|(index, _)| index).collect();
+    marks.into_iter().filter(move |index| {
+        let (before, after) = lines.split_at(*index);
+        let is_attribute = |line: &&&str| line.starts_with('#');
+        let is_error = before
+            .iter()
+            .rev()
+            .take_while(is_attribute)
+            .chain(after.iter().take_while(is_attribute));
+        let is_error = is_error.into_iter().any(|line| line.contains("thiserror::Error"));
+        let item = after.iter().find(|line| !is_attribute(line));
+        item.is_some_and(|item| {
+            item.starts_with("pub enum ") && (!is_error || has_word(item, "CommitError"))
+        })
+    })
 }
 
 fn has_fixed_port(line: &str) -> bool {
@@ -263,6 +289,21 @@ mod tests {
             check_line("crates/domain/src/conduct.rs", line, false);
         }
         check_line(DECIDE, "    pub request_key: RequestKey, // of the request", false);
+    }
+
+    #[test]
+    fn open_enums_are_found_unless_they_are_errors() {
+        let error = "#[derive(Debug, thiserror::Error)]";
+        for (attribute, item, is_found) in [
+            ("#[derive(Debug)]", "pub enum Phase {", true),
+            (error, "pub enum CommitError {", true),
+            (error, "pub enum BadTiers {", false),
+            ("#[derive(Debug)]", "pub struct KnownCost {", false),
+        ] {
+            let text = format!("//! A file.\n{attribute}\n#[non_exhaustive]\n{item}\n");
+            assert_eq!(check(DECIDE, &text).is_empty(), !is_found, "{item}");
+            assert!(check("crates/embed/src/sale.rs", &text).is_empty());
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::{AdminKeyId, ApiKeyId, JobId, Micros, Timestamp, WalletId};
 
 /// Effect of a command: writes, and a row of the trail for each thing that they change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct AccountEffect {
     /// Rows to be written, in this order.
     pub writes: Vec<AccountWrite>,

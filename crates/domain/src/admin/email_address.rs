@@ -29,6 +29,7 @@ pub struct EmailAddress {
 
 /// A text that is no e-mail address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadEmailAddress {
     /// Wrong length, number of `@`, or a blank.
     #[error("an e-mail address has 3 to 254 characters, one @ and no blanks")]

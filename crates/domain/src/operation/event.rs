@@ -96,6 +96,66 @@ pub struct Claim {
     pub lease: Lease,
 }
 
+/// Product, price and payer of a claim, with the bounds of its charge and time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimTerms {
+    /// Wallet that pays.
+    pub wallet: WalletId,
+    /// The public model id, or another product.
+    pub model: PublicModelId,
+    /// The prices in force now.
+    pub price: PriceVersion,
+    /// Upper bound of the charge under those prices; never negative.
+    pub hold: Micros,
+    /// Span from admission to the deadline.
+    pub time: Duration,
+}
+
+impl Claim {
+    /// Claim for this pair of API key and request key, under no limit. The owner is a task of the node that has the
+    /// lease.
+    #[must_use]
+    pub fn new(
+        (api_key, request_key): (ApiKeyId, RequestKey),
+        binding: Binding,
+        terms: ClaimTerms,
+        claim: ClaimId,
+        lease: Lease,
+    ) -> Self {
+        let ClaimTerms { wallet, model, price, hold, time } = terms;
+        Self {
+            api_key,
+            request_key,
+            wallet,
+            binding,
+            model,
+            alias: None,
+            price,
+            hold,
+            tokens: 0,
+            limits: Limits::default(),
+            limits_revision: None,
+            time,
+            owner: Owner { claim, node: lease.node.clone() },
+            lease,
+        }
+    }
+
+    /// The same claim under the limits of its API key, read at this revision, and of at most so many tokens.
+    #[must_use]
+    pub const fn limited(mut self, limits: Limits, revision: u64, tokens: u64) -> Self {
+        (self.limits, self.limits_revision, self.tokens) = (limits, Some(revision), tokens);
+        self
+    }
+
+    /// The same claim, whose request has the model's alias.
+    #[must_use]
+    pub fn by_alias(mut self, alias: Option<ModelAlias>) -> Self {
+        self.alias = alias;
+        self
+    }
+}
+
 /// Result of a run, as its owner offers it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finish {

@@ -378,7 +378,8 @@ impl Reading {
             MeterKind::Request => 1,
             // Providers do not count images: the request's own count is added where a run is metered.
             MeterKind::Image => 0,
-        });
+        })
+        .ok();
         let is_cut = cached < counts.cached
             || written < counts.written
             // Audio is held against its whole only: what is cached or reasoning, too, is no contradiction.

@@ -2,7 +2,7 @@
 
 use holdfast_domain::identity::NodeName;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
-use holdfast_domain::{ApiKeyId, OperationId, RequestKey};
+use holdfast_domain::{ApiKeyId, BadRequestKey, OperationId, RequestKey};
 
 const KEY: &str = "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11";
 const API_KEY: ApiKeyId = ApiKeyId::from_u128(0x0011_2233_4455_6677_8899_aabb_ccdd_eeff);
@@ -83,7 +83,7 @@ fn a_completion_id_is_the_operations_hex_digits() {
 fn a_request_key_has_one_spelling() {
     let key: RequestKey = KEY.parse().unwrap();
     assert_eq!(key.to_string(), KEY);
-    assert_eq!(RequestKey::from_bytes(key.to_bytes()), Some(key));
+    assert_eq!(RequestKey::from_bytes(key.to_bytes()), Ok(key));
     let bad = [
         String::new(),
         KEY.to_uppercase(),
@@ -109,7 +109,7 @@ fn a_request_key_has_one_spelling() {
     for variant in ["8", "9", "a", "b"] {
         assert!(KEY.replacen("-9", &format!("-{variant}"), 1).parse::<RequestKey>().is_ok());
     }
-    assert_eq!(RequestKey::from_bytes([0; 16]), None);
+    assert_eq!(RequestKey::from_bytes([0; 16]), Err(BadRequestKey));
 }
 
 #[test]

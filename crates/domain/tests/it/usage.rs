@@ -2,8 +2,10 @@
 
 use holdfast_domain::Micros;
 use holdfast_domain::billing::UsageRecord;
-use holdfast_domain::price::{PriceVersion, UnitPrices};
-use holdfast_domain::usage::{MeterKind, MeterReading, Meters, MetersSource, UsageReasons};
+use holdfast_domain::price::{BadRate, PriceVersion, UnitPrices};
+use holdfast_domain::usage::{
+    BadCount, MeterKind, MeterReading, Meters, MetersSource, UsageReasons,
+};
 use holdfast_testkit::sample;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 
@@ -88,9 +90,9 @@ fn costs_are_exact() {
 
 #[test]
 fn absurd_counts_and_rates_are_refused() {
-    assert_eq!(Meters::text(Meters::COUNT_MAX + 1, 0), None);
-    assert!(Meters::text(Meters::COUNT_MAX, Meters::COUNT_MAX).is_some());
-    assert_eq!(UnitPrices::from_fn(|_| UnitPrices::RATE_MAX + 1), None);
+    assert_eq!(Meters::text(Meters::COUNT_MAX + 1, 0), Err(BadCount));
+    assert!(Meters::text(Meters::COUNT_MAX, Meters::COUNT_MAX).is_ok());
+    assert_eq!(UnitPrices::from_fn(|_| UnitPrices::RATE_MAX + 1), Err(BadRate));
 }
 
 #[test]
@@ -106,17 +108,17 @@ fn one_count_is_replaced_and_the_others_stay() {
     assert_eq!(MeterKind::ALL.map(|kind| pictured.count(kind)), [7, 0, 0, 0, 11, 0, 0, 1, 3]);
     assert_eq!(
         pictured.with(MeterKind::Input, 5).map(|meters| meters.count(MeterKind::Input)),
-        Some(5)
+        Ok(5)
     );
-    assert_eq!(meters.with(MeterKind::Image, Meters::COUNT_MAX + 1), None);
+    assert_eq!(meters.with(MeterKind::Image, Meters::COUNT_MAX + 1), Err(BadCount));
 }
 
 #[test]
 fn an_own_count_is_never_nothing_because_it_is_large() {
     let most = Meters::COUNT_MAX;
-    assert_eq!(Meters::text(most, most), Some(Meters::estimated(most, most)));
+    assert_eq!(Meters::text(most, most), Ok(Meters::estimated(most, most)));
     for (input, output) in [(most + 1, 7), (7, most + 1)] {
-        assert_eq!(Meters::text(input, output), None);
+        assert_eq!(Meters::text(input, output), Err(BadCount));
         let counted = Meters::estimated(input, output);
         assert_eq!(counted, Meters::estimated(input.min(most), output.min(most)));
         assert_eq!(counted.prompt_tokens() + counted.completion_tokens(), most + 7);

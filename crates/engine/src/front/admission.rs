@@ -11,7 +11,7 @@ use bytes::Bytes;
 use holdfast_domain::conduct::Rebinding;
 use holdfast_domain::hold::UsageBound;
 use holdfast_domain::model::FingerprintTerms;
-use holdfast_domain::operation::{Binding, Claim, Owner};
+use holdfast_domain::operation::{Binding, Claim, ClaimTerms};
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::request::{FINGERPRINT_VERSION, Request};
 use holdfast_domain::{ClaimId, Micros};
@@ -107,25 +107,19 @@ impl Front {
         let PricedRequest { model, price, reduced, bound, hold } =
             self.price(terms, request_body)?;
         let (request, binding) = (&request_body.request, self.bind(context, request_body, model)?);
-        let claim = Claim {
-            api_key: caller.api_key.id,
-            request_key: context.request_key,
+        let terms = ClaimTerms {
             wallet: caller.api_key.wallet,
-            binding,
             model: request.model.clone(),
-            alias: request_body.alias.clone(),
             price: price.clone(),
             hold,
-            tokens: bound.prompt_tokens.saturating_add(bound.all_output_tokens()),
-            limits: caller.api_key.grant.limits,
-            limits_revision: Some(caller.limits_revision),
             time: model.timeouts.total.saturating_add(Options::DEADLINE_MARGIN),
-            owner: Owner {
-                claim: ClaimId::from(Uuid::new_v4()),
-                node: self.membership.node.node().clone(),
-            },
-            lease: self.membership.node.lease(),
         };
+        let key = (caller.api_key.id, context.request_key);
+        let tokens = bound.prompt_tokens.saturating_add(bound.all_output_tokens());
+        let lease = self.membership.node.lease();
+        let claim = Claim::new(key, binding, terms, ClaimId::from(Uuid::new_v4()), lease)
+            .limited(caller.api_key.grant.limits, caller.limits_revision, tokens)
+            .by_alias(request_body.alias.clone());
         let (written, model) = (Arc::clone(request), Arc::clone(model));
         let (request, written) = match reduced {
             None => (written, None),

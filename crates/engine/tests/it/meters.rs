@@ -186,7 +186,7 @@ async fn an_own_count_ends_at_the_bounds_of_the_hold() {
 
 #[tokio::test(start_paused = true)]
 async fn what_costs_more_than_the_hold_is_charged_the_hold_and_the_rest_is_shortfall() {
-    let overrun = Script::finishing(Meters::text(1_000, 1_000)).say("hi").stop();
+    let overrun = Script::finishing(Meters::text(1_000, 1_000).ok()).say("hi").stop();
     let world = setup().script(overrun).start().await;
     let reply = world.ask(1, HELLO).await;
     let usage = usage(&world.store);
@@ -206,7 +206,7 @@ async fn usage_that_no_run_can_have_used_up_is_not_charged() {
         (1, 1_125, MetersSource::Estimated),
         (99_999_999_999, 7, MetersSource::Estimated),
     ] {
-        let script = Script::finishing(Meters::text(input, output)).say("twelve bytes").stop();
+        let script = Script::finishing(Meters::text(input, output).ok()).say("twelve bytes").stop();
         let world = setup().script(script).start().await;
         body(&world.ask(1, HELLO).await);
         let usage = usage(&world.store);

@@ -220,7 +220,7 @@ async fn a_provider_that_panics_abandons_its_operation_and_no_other() {
 
 #[tokio::test(start_paused = true)]
 async fn a_broken_answer_is_an_unknown_outcome() {
-    let meters = Meters::text(7, 2);
+    let meters = Meters::text(7, 2).ok();
     let unended = Script::finishing(meters).say("hi");
     let empty = Script::finishing(meters);
     for broken in [unended, empty] {

@@ -32,7 +32,7 @@ fn calls(states: &[Option<ProviderState>]) -> Script {
     let tool_calls = (0..).zip(states).map(call).collect();
     let finish = Some(FinishReason::ToolCalls);
     let choice = ChoiceDelta { tool_calls, finish, ..ChoiceDelta::default() };
-    Script::finishing(Meters::text(7, 2)).delta(choice)
+    Script::finishing(Meters::text(7, 2).ok()).delta(choice)
 }
 
 /// The next turn, with the results of calls.

@@ -34,7 +34,7 @@ fn stream(reply: Reply) -> CompletionStream {
 /// A whole answer in pieces that wait for each other, with usage.
 fn hello(gates: &[&Gate; 2]) -> Script {
     let [first, last] = gates;
-    Script::finishing(Meters::text(7, 2)).say("Hel").wait(first).say("lo").wait(last).stop()
+    Script::finishing(Meters::text(7, 2).ok()).say("Hel").wait(first).say("lo").wait(last).stop()
 }
 
 async fn event(stream: &mut CompletionStream) -> String {

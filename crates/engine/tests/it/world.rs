@@ -47,7 +47,7 @@ pub(crate) const OTHER_API_KEY: ApiKeyId = ApiKeyId::from_u128(0xaa);
 
 /// A whole answer, with usage.
 pub(crate) fn says(text: &str) -> Script {
-    Script::finishing(Meters::text(7, 2)).say(text).stop()
+    Script::finishing(Meters::text(7, 2).ok()).say(text).stop()
 }
 
 pub(crate) fn secret(byte: u8) -> ServerSecret {

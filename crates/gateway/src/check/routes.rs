@@ -71,7 +71,7 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
         model: Arc::clone(&route.model),
         max_output_tokens: OUTPUT_TOKENS.min(model.contract.max_output_tokens),
         context_tokens: model.contract.context_tokens,
-        key: RequestKey::from_bytes(Uuid::new_v4().into_bytes()),
+        key: Some(RequestKey::of_random(Uuid::new_v4().into_bytes())),
         connect: model.timeouts.connect,
         response_mode: ResponseMode::Whole,
         states: ProviderStates::default(),

@@ -9,7 +9,8 @@ use super::{BadRow, Cells, of_kind};
 /// Reads the rates and the tiers.
 pub(super) fn read(cells: &mut Cells<'_>) -> Result<Tariff, BadRow> {
     let at = cells.next;
-    let rates = cells.counts()?.and_then(|rates| UnitPrices::from_fn(|kind| of_kind(&rates, kind)));
+    let rates =
+        cells.counts()?.and_then(|rates| UnitPrices::from_fn(|kind| of_kind(&rates, kind)).ok());
     let rates = rates.ok_or(BadRow::Value(at))?;
     cells.parse(|text: String| {
         let tiers = text.lines().map(tier).collect::<Option<_>>()?;
@@ -32,6 +33,6 @@ fn tier(line: &str) -> Option<Tier> {
     let numbers = numbers.collect::<Option<Vec<u64>>>()?;
     let (above_prompt_tokens, rates) = numbers.split_first()?;
     let rates: &[u64; MeterKind::COUNT] = rates.try_into().ok()?;
-    let rates = UnitPrices::from_fn(|kind| of_kind(rates, kind))?;
+    let rates = UnitPrices::from_fn(|kind| of_kind(rates, kind)).ok()?;
     Some(Tier { above_prompt_tokens: *above_prompt_tokens, rates })
 }

@@ -116,7 +116,7 @@ fn a_body_has_all_keys_of_openai_and_the_charge() {
             charged_micros: Some(7),
             held_micros: None,
             operation_id: Some(OperationId::from_u128(1)),
-            meters: Meters::text(2, 3).as_ref(),
+            meters: Meters::text(2, 3).ok().as_ref(),
         }),
         json!({"error": {
             "message": "m",

@@ -176,6 +176,7 @@ pub struct Totals {
 
 /// Cost and margin of the operations whose cost is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KnownCost {
     /// Provider cost.
     pub provider_cost: Micros,

@@ -36,6 +36,7 @@ pub struct Endpoint {
 
 /// A text that no webhook can be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadEndpoint {
     /// Longer than [`Endpoint::LEN_MAX`].
     #[error("a URL of more than 2048 characters: write a shorter one")]

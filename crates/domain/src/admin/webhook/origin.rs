@@ -52,6 +52,7 @@ pub enum Host {
 
 /// A text that is not an origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum BadOrigin {
     /// No `://`, or nothing that can be a port after the host.
     #[error("no scheme, host and port to begin with: write https://HOST or https://HOST:PORT")]
