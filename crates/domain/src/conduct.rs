@@ -19,6 +19,7 @@
 //! Async without a runtime. It never spawns: whoever calls it decides what outlives what. Nothing
 //! in here is cancel safe once a claim was offered; run it on a task that nobody drops.
 
+mod clocks;
 mod concluding;
 mod offering;
 mod upkeep;
@@ -28,6 +29,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+pub use self::clocks::{ClockPair, ClockSkew};
 pub use self::concluding::{Conclusion, Ending};
 use self::offering::Verdict;
 use self::upkeep::EventOutcome;

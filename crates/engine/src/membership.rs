@@ -16,7 +16,6 @@
 //! until its last ending is committed.
 
 mod backoff;
-mod clocks;
 mod heartbeat;
 mod node_lease;
 mod notices;

@@ -13,20 +13,20 @@
 //!   [`STANDING_MAX`], so that they do not keep newer ones from being tried.
 //! - It reaps by what the domain allows and never calls work *not run*: a dead owner proves nothing of what it sent.
 //! - What is deleted does not come back. The clocks are looked at before every commit of a purge, not once for all: a
-//!   database whose clock was set a year ahead would else delete everything that there is ([`clocks`](super::clocks)).
+//!   database whose clock was set a year ahead would else delete everything that there is ([`ClockPair`]).
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::admin::event::stuck;
+use holdfast_domain::conduct::{ClockPair, ClockSkew};
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{ErrorChain, OperationId};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Membership;
-use super::clocks::{ClockPair, ClockSkew};
 use super::stuck_watch::StuckWatch;
 
 /// Operations that one look tries, past those that cannot come to rest yet.

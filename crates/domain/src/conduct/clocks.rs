@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use holdfast_domain::Timestamp;
+use crate::Timestamp;
 
 /// Microseconds by which both may drift apart between two looks, about a minute after each
 /// other, and still agree: heartbeats are slow, and clocks are slewed.
@@ -18,7 +18,7 @@ const BELIEVED_AFTER: Duration = Duration::from_secs(86_400);
 
 /// Pair of readings: the database's clock and the own monotonic one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ClockPair {
+pub struct ClockPair {
     /// Reading of the database's clock; while they are apart, the reading that was expected.
     database: Timestamp,
     /// Reading of the own clock at that moment, since an arbitrary start.
@@ -28,22 +28,22 @@ pub(crate) struct ClockPair {
 
 /// Skew between the two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ClockSkew {
+pub struct ClockSkew {
     /// Microseconds by which the database's clock is ahead; negative where it is behind.
-    pub(crate) by_micros: i64,
+    pub by_micros: i64,
     /// Start of the skew, by the own clock.
     since: Duration,
 }
 
 impl ClockPair {
     /// Begins with readings that are believed as they are.
-    pub(crate) const fn begin(database: Timestamp, own: Duration) -> Self {
+    pub const fn begin(database: Timestamp, own: Duration) -> Self {
         Self { database, own, apart: None }
     }
 
     /// Takes later readings, and compares how much time went by on each clock.
     #[must_use]
-    pub(crate) fn observe(self, database: Timestamp, own: Duration) -> Self {
+    pub fn observe(self, database: Timestamp, own: Duration) -> Self {
         let expected = self.database.after(own.saturating_sub(self.own));
         let by_micros = database.as_micros().saturating_sub(expected.as_micros());
         let is_near = |micros: i64| micros.saturating_abs() <= TOLERANCE_MICROS;
@@ -61,17 +61,17 @@ impl ClockPair {
     }
 
     /// Skew, while there is one: nothing may be deleted then.
-    pub(crate) const fn skew(&self) -> Option<ClockSkew> {
+    pub const fn skew(&self) -> Option<ClockSkew> {
         self.apart
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use holdfast_testkit::sample;
-
     use super::*;
 
+    /// 2026-11-20T12:00:00Z
+    const NOW: i64 = 1_795_176_000_000_000;
     const MINUTE: i64 = 60;
     const HOUR: i64 = 3_600;
     const DAY: i64 = 86_400;
@@ -80,12 +80,13 @@ mod tests {
     /// database's is ahead, and whether something may be deleted then.
     #[track_caller]
     fn check(looks: &[(i64, i64, bool)]) {
-        let at =
-            |seconds: i64| Timestamp::from_micros(sample::NOW.as_micros() + seconds * 1_000_000);
+        let at = |seconds: i64| {
+            Timestamp::from_micros(NOW.saturating_add(seconds.saturating_mul(1_000_000)))
+        };
         let mut clocks = ClockPair::begin(at(0), Duration::ZERO);
         for (own, ahead, may_delete) in looks {
             let since = Duration::from_secs(u64::try_from(*own).unwrap());
-            clocks = clocks.observe(at(own + ahead), since);
+            clocks = clocks.observe(at(own.saturating_add(*ahead)), since);
             assert_eq!(clocks.skew().is_none(), *may_delete, "{own} s, {ahead} s ahead");
         }
     }
