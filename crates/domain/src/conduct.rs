@@ -22,6 +22,7 @@
 mod clocks;
 mod concluding;
 mod offering;
+mod purging;
 mod upkeep;
 
 use std::sync::Arc;
@@ -29,9 +30,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub use self::clocks::{ClockPair, ClockSkew};
+pub use self::clocks::ClockSkew;
 pub use self::concluding::{Conclusion, Ending};
 use self::offering::Verdict;
+pub use self::purging::{PurgeOutcome, Purges};
 use self::upkeep::EventOutcome;
 pub use self::upkeep::Reconciliation;
 use crate::debug_as;

@@ -18,7 +18,7 @@ const BELIEVED_AFTER: Duration = Duration::from_secs(86_400);
 
 /// Pair of readings: the database's clock and the own monotonic one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ClockPair {
+pub(crate) struct ClockPair {
     /// Reading of the database's clock; while they are apart, the reading that was expected.
     database: Timestamp,
     /// Reading of the own clock at that moment, since an arbitrary start.
@@ -37,13 +37,13 @@ pub struct ClockSkew {
 
 impl ClockPair {
     /// Begins with readings that are believed as they are.
-    pub const fn begin(database: Timestamp, own: Duration) -> Self {
+    pub(crate) const fn begin(database: Timestamp, own: Duration) -> Self {
         Self { database, own, apart: None }
     }
 
     /// Takes later readings, and compares how much time went by on each clock.
     #[must_use]
-    pub fn observe(self, database: Timestamp, own: Duration) -> Self {
+    pub(crate) fn observe(self, database: Timestamp, own: Duration) -> Self {
         let expected = self.database.after(own.saturating_sub(self.own));
         let by_micros = database.as_micros().saturating_sub(expected.as_micros());
         let is_near = |micros: i64| micros.saturating_abs() <= TOLERANCE_MICROS;
@@ -61,7 +61,7 @@ impl ClockPair {
     }
 
     /// Skew, while there is one: nothing may be deleted then.
-    pub const fn skew(&self) -> Option<ClockSkew> {
+    pub(crate) const fn skew(&self) -> Option<ClockSkew> {
         self.apart
     }
 }

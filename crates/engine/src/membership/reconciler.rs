@@ -3,7 +3,7 @@
 //! ```text
 //! every heartbeat: due rows, OPERATIONS_PER_LOOK at a time ─► reaped or settled, or they stand
 //!                  what was noticed ─► told
-//! every PURGE_EVERY: clocks agree? ─► RESULTS_PER_PURGE a commit, PURGES_MAX commits
+//! every Purges::INTERVAL: clocks agree? ─► old results deleted, a few a commit
 //! ```
 //!
 //! Every process has one, and they need no leader: each change is a guarded write, of two that race one changes
@@ -12,15 +12,12 @@
 //! - Rows that cannot come to rest yet stay due, and come first again. Each look asks for as many more as stand, up to
 //!   [`STANDING_MAX`], so that they do not keep newer ones from being tried.
 //! - It reaps by what the domain allows and never calls work *not run*: a dead owner proves nothing of what it sent.
-//! - What is deleted does not come back. The clocks are looked at before every commit of a purge, not once for all: a
-//!   database whose clock was set a year ahead would else delete everything that there is ([`ClockPair`]).
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use holdfast_domain::admin::event::stuck;
-use holdfast_domain::conduct::{ClockPair, ClockSkew};
+use holdfast_domain::conduct::{ClockSkew, PurgeOutcome, Purges};
 use holdfast_domain::operation::Phase;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{ErrorChain, OperationId};
@@ -33,12 +30,6 @@ use super::stuck_watch::StuckWatch;
 const OPERATIONS_PER_LOOK: u32 = 64;
 /// Operations that cannot come to rest, beyond which no look goes.
 const STANDING_MAX: u32 = 1_024;
-/// Results that one commit deletes: few enough not to hold up others.
-const RESULTS_PER_PURGE: u32 = 256;
-/// Commits of one purge; what is left over is for the next look.
-const PURGES_MAX: u32 = 64;
-/// Interval between two purges, once one has found nothing more to delete.
-const PURGE_EVERY: Duration = Duration::from_secs(60);
 
 impl Membership {
     /// Reconciles and purges until the background ends, even where the store does not answer.
@@ -56,7 +47,7 @@ impl Membership {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut purged: Option<Instant> = None;
         let begun = Instant::now();
-        let mut clocks = None;
+        let mut purges = Purges::default();
         let mut watch = StuckWatch::default();
         loop {
             ticks.tick().await;
@@ -70,11 +61,15 @@ impl Membership {
             if let Err(error) = self.notices.tell(&*self.events).await {
                 tracing::warn!(error = %ErrorChain(&error), "events were not written yet");
             }
-            if purged.is_none_or(|at| at.elapsed() >= PURGE_EVERY) {
-                match self.purge(begun, &mut clocks).await {
-                    // More results become old in a minute than one purge may delete.
-                    Ok(PurgeProgress::Some) => {}
-                    Ok(PurgeProgress::All) => purged = Some(Instant::now()),
+            if purged.is_none_or(|at| at.elapsed() >= Purges::INTERVAL) {
+                match purges.run(&*self.journal, self.retention(), || begun.elapsed()).await {
+                    Ok(outcome) => {
+                        log_purge(&outcome);
+                        // Else more results become old in a minute than one purge may delete.
+                        if outcome.is_all {
+                            purged = Some(Instant::now());
+                        }
+                    }
                     Err(error) => {
                         // Counts as a purge: a store that fails is not asked again with every heartbeat.
                         purged = Some(Instant::now());
@@ -162,40 +157,15 @@ impl Membership {
             }
         }
     }
+}
 
-    /// Deletes old results, and compares the clocks before each commit: a deletion is for good.
-    async fn purge(
-        &self,
-        begun: Instant,
-        clocks: &mut Option<ClockPair>,
-    ) -> Result<PurgeProgress, Unavailable> {
-        let age = self.retention();
-        let mut all: u64 = 0;
-        let mut left = PurgeProgress::Some;
-        for _commit in 0..PURGES_MAX {
-            let now = self.journal.clock().await?;
-            // Read after the database's: the time between the two looks like the database being behind, by a round
-            // trip, which is far within the tolerance.
-            let own = begun.elapsed();
-            let seen = clocks.map_or(ClockPair::begin(now, own), |before| before.observe(now, own));
-            let is_known = clocks.is_some_and(|before| before.skew().is_some());
-            *clocks = Some(seen);
-            if let Some(apart) = seen.skew() {
-                log_skew(apart, is_known);
-                left = PurgeProgress::All;
-                break;
-            }
-            let purged = self.journal.purge(age, RESULTS_PER_PURGE).await?;
-            all = all.saturating_add(purged);
-            if purged == 0 {
-                left = PurgeProgress::All;
-                break;
-            }
-        }
-        if all > 0 {
-            tracing::info!(results = all, "deleted old results");
-        }
-        Ok(left)
+/// Logs a purge that deleted something, or met a skew of the clocks.
+fn log_purge(purge: &PurgeOutcome) {
+    if purge.deleted > 0 {
+        tracing::info!(results = purge.deleted, "deleted old results");
+    }
+    if let Some(skew) = purge.skew {
+        log_skew(skew, purge.is_known_skew);
     }
 }
 
@@ -211,14 +181,6 @@ fn log_skew(apart: ClockSkew, is_known: bool) {
         "the database's clock has jumped: old results are kept until it is right again, or has been so \
          for a day"
     );
-}
-
-/// Progress of a purge.
-enum PurgeProgress {
-    /// No old result is left.
-    All,
-    /// Limit of one purge met; more may be left.
-    Some,
 }
 
 /// Outcome for one due operation.
