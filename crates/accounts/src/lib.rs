@@ -99,9 +99,7 @@ pub use self::reports::{StatementPage, UsageReport};
 pub use self::sentence::sentence;
 pub use self::sessions::{BegunSession, RenewedSession, SessionError, SignInError, SignedIn};
 pub use self::table::{DOORS, Door};
-pub use self::text::{
-    BadName, BadText, Description, ExternalId, Name, Note, Reason, Reference, Source,
-};
+pub use self::text::{BadText, Description, ExternalId, Name, Note, Reason, Reference, Source};
 pub use self::verbs::{Subject, SubjectKind, SubjectNouns, VERBS, Verb};
 pub use self::wallets::NewWallet;
 pub use self::webhooks::{NewWebhook, SecretText, ToldWebhook};

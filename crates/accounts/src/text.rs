@@ -9,35 +9,14 @@
 use std::fmt;
 use std::str::FromStr;
 
-use holdfast_domain::text::{Unprintable, printable};
+use holdfast_domain::text::{BadName, NAME_CHARS_MAX, TextRefusal, Unprintable, bounded, name};
 use uuid::Uuid;
-
-/// Reasons for which a text is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TextRefusal {
-    /// Its length, or a blank at its beginning or end.
-    Form,
-    Character(Unprintable),
-}
-
-/// The normal form of a text of 1 to `chars_max` printable characters without blanks around them.
-fn accept(text: &str, chars_max: usize) -> Result<String, TextRefusal> {
-    // What is too long is not read to its end: composing shortens a text to a fourth at most.
-    let is_long = text.chars().nth(chars_max.saturating_mul(4)).is_some();
-    if is_long || text.trim() != text {
-        return Err(TextRefusal::Form);
-    }
-    let text = printable(text).map_err(TextRefusal::Character)?;
-    if has_length(&text, chars_max) { Ok(text.into_owned()) } else { Err(TextRefusal::Form) }
-}
 
 /// True for what was accepted before there was a rule of printable text.
 fn was_accepted(text: &str, chars_max: usize) -> bool {
-    has_length(text, chars_max) && !text.contains(char::is_control) && text.trim() == text
-}
-
-fn has_length(text: &str, chars_max: usize) -> bool {
     (1..=chars_max).contains(&text.chars().count())
+        && !text.contains(char::is_control)
+        && text.trim() == text
 }
 
 /// Name of a wallet or a key: 1 to 64 printable characters that do not look like an id.
@@ -49,7 +28,7 @@ pub struct Name {
 
 impl Name {
     /// Characters that it has at most.
-    pub const CHARS_MAX: usize = 64;
+    pub const CHARS_MAX: usize = NAME_CHARS_MAX;
 
     /// The text in its normal form.
     #[must_use]
@@ -82,15 +61,7 @@ impl FromStr for Name {
     type Err = BadName;
 
     fn from_str(text: &str) -> Result<Self, BadName> {
-        let normal = accept(text, Self::CHARS_MAX).map_err(|refused| match refused {
-            TextRefusal::Form => BadName::Characters,
-            TextRefusal::Character(character) => BadName::Unprintable(character),
-        })?;
-        // `Reference` takes such a text for an id: a wallet of that name could never be named.
-        if Uuid::try_parse(&normal).is_ok() {
-            return Err(BadName::LikeAnId);
-        }
-        Ok(Self { normal, typed: text.to_owned() })
+        Ok(Self { normal: name(text)?, typed: text.to_owned() })
     }
 }
 
@@ -98,20 +69,6 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.normal)
     }
-}
-
-/// Failure to read a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum BadName {
-    /// A reference to it would be taken for an id.
-    #[error("a name must not look like an id")]
-    LikeAnId,
-    /// Too long, empty, or with blanks around it.
-    #[error("a name has 1 to 64 printable characters, and no blanks around them")]
-    Characters,
-    /// A character that cannot be shown.
-    #[error("a name cannot contain {0}")]
-    Unprintable(Unprintable),
 }
 
 /// An id or a name; names never look like ids.
@@ -194,7 +151,7 @@ macro_rules! texts {
 
             fn from_str(text: &str) -> Result<Self, BadText> {
                 let (what, chars_max) = ($what, Self::CHARS_MAX);
-                let normal = accept(text, chars_max).map_err(|refused| match refused {
+                let normal = bounded(text, chars_max).map_err(|refused| match refused {
                     TextRefusal::Form => BadText::Form { what, chars_max },
                     TextRefusal::Character(character) => BadText::Unprintable { what, character },
                 })?;

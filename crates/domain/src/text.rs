@@ -15,8 +15,9 @@
 //! [`normal_form`] is Unicode's NFC with plain spaces, and without a U+FE0F that changes nothing. Rows
 //! that were written before the rule stay as they are: [`spellings`] finds them.
 //!
-//! Not in here: how long a text may be, or whether it begins with a blank. Confusable letters of two
-//! scripts (`a` and Cyrillic `а`) are two texts.
+//! [`bounded`] is a text of a length without blanks around it, [`name`] the one of a wallet or an API key.
+//!
+//! Not in here: the lengths of other texts. Confusable letters of two scripts (`a` and Cyrillic `а`) are two texts.
 
 use std::borrow::Cow;
 
@@ -26,6 +27,7 @@ use icu_properties::props::{
     GeneralCategory, GeneralCategoryGroup,
 };
 use icu_properties::{CodePointMapData, CodePointSetData};
+use uuid::Uuid;
 
 /// Joins emoji to one picture.
 const JOINER: char = '\u{200d}';
@@ -55,6 +57,62 @@ pub struct Unprintable {
     pub character: char,
     /// Place in the text; the first character has place 1.
     pub place: usize,
+}
+
+/// Characters of a name of a wallet or an API key, at most.
+pub const NAME_CHARS_MAX: usize = 64;
+
+/// Reasons for which a text is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextRefusal {
+    /// Its length, or a blank at its beginning or end.
+    Form,
+    /// A character that cannot be shown.
+    Character(Unprintable),
+}
+
+/// Failure to read a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadName {
+    /// A reference to it would be taken for an id.
+    #[error("a name must not look like an id")]
+    LikeAnId,
+    /// Too long, empty, or with blanks around it.
+    #[error("a name has 1 to {NAME_CHARS_MAX} printable characters, and no blanks around them")]
+    Characters,
+    /// A character that cannot be shown.
+    #[error("a name cannot contain {0}")]
+    Unprintable(Unprintable),
+}
+
+/// Normal form of a text of 1 to `chars_max` printable characters without blanks around them.
+///
+/// # Errors
+///
+/// A [`TextRefusal`].
+pub fn bounded(text: &str, chars_max: usize) -> Result<String, TextRefusal> {
+    // A text that is too long is not read to its end: composing shortens it to a fourth at most.
+    let is_long = text.chars().nth(chars_max.saturating_mul(4)).is_some();
+    if is_long || text.trim() != text {
+        return Err(TextRefusal::Form);
+    }
+    let text = printable(text).map_err(TextRefusal::Character)?;
+    let has_length = (1..=chars_max).contains(&text.chars().count());
+    if has_length { Ok(text.into_owned()) } else { Err(TextRefusal::Form) }
+}
+
+/// Normal form of the name of a wallet or an API key: 1 to [`NAME_CHARS_MAX`] printable characters that do not look
+/// like an id, because names and ids share arguments and paths.
+///
+/// # Errors
+///
+/// A [`BadName`].
+pub fn name(text: &str) -> Result<String, BadName> {
+    let name = bounded(text, NAME_CHARS_MAX).map_err(|refused| match refused {
+        TextRefusal::Form => BadName::Characters,
+        TextRefusal::Character(character) => BadName::Unprintable(character),
+    })?;
+    if Uuid::try_parse(&name).is_ok() { Err(BadName::LikeAnId) } else { Ok(name) }
 }
 
 /// Normal form of a text that can be shown.
