@@ -66,7 +66,7 @@ const CRATES: &[(&str, &str)] = &[
     ("http", "holdfast-http"),
     ("config", "holdfast-config"),
     ("bootstrap", "holdfast-bootstrap"),
-    ("embed", "holdfast-embed"),
+    (EMBED, "holdfast-embed"),
     ("thumbnails", THUMBNAILS),
     ("cli", "holdfast-cli"),
     ("gateway", "holdfast"),
@@ -80,6 +80,8 @@ const CRATES: &[(&str, &str)] = &[
 const CONSOLE: &str = "console";
 /// The run of all suites of [`CRATES`] before the end-to-end one.
 const UNITS: &str = "units";
+/// Sales and administration of an embedder, on SQLite and on a server.
+const EMBED: &str = "embed";
 /// Everything that stores promise, on SQLite and on a server.
 const STORE: &str = "store";
 /// Prefix of the names of tests that need a database server.
@@ -147,12 +149,14 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let mut suites = Vec::new();
     let is_built = runner.build()?;
     say(&format!("build: {}", spell(started.elapsed())))?;
-    let server =
-        match wanted.iter().any(|(name, _)| [STORE, CONSOLE, END_TO_END, BENCH].contains(name)) {
-            // Only after the build: it would stand idle for as long as that takes.
-            true if is_built => server(&mut notes)?,
-            true | false => None,
-        };
+    let server = match wanted
+        .iter()
+        .any(|(name, _)| [STORE, EMBED, CONSOLE, END_TO_END, BENCH].contains(name))
+    {
+        // Only after the build: it would stand idle for as long as that takes.
+        true if is_built => server(&mut notes)?,
+        true | false => None,
+    };
     let (units, others): (Vec<_>, Vec<_>) =
         wanted.into_iter().partition(|(name, _)| ![END_TO_END, BROWSER, BENCH].contains(name));
     if runner.takes_many() && is_built && !units.is_empty() {

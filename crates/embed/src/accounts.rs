@@ -11,7 +11,7 @@ use holdfast_domain::admin::{
 use holdfast_domain::credential::{Bearer, Credential, Grant, NewApiKey};
 use holdfast_domain::ledger::{BadPosting, Posting, PostingKind};
 use holdfast_domain::secret::CredentialSecret;
-use holdfast_domain::text::normal_form;
+use holdfast_domain::text::{BadName, name as name_of};
 use holdfast_domain::{ApiKeyId, CommandKey, Currency, Micros, PostingId, Timestamp, WalletId};
 use uuid::Uuid;
 
@@ -27,14 +27,17 @@ pub struct IssuedKey {
     pub bearer: Option<Bearer>,
 }
 
-/// Reason why nothing was deposited.
+/// Reason why a command was not done.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DepositError {
+pub enum AccountError {
+    /// The name is none of a wallet or an API key.
+    #[error(transparent)]
+    Name(#[from] BadName),
     /// The amount is none of a deposit.
     #[error(transparent)]
     Amount(#[from] BadPosting),
-    /// The command was not done.
+    /// The command was refused, or the store does not work.
     #[error(transparent)]
     Command(#[from] CommandError),
 }
@@ -44,23 +47,22 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// A [`CommandError`].
+    /// An [`AccountError`].
     pub async fn create_wallet(
         &self,
         key: CommandKey,
         name: &str,
         currency: Currency,
-    ) -> Result<WalletId, CommandError> {
+    ) -> Result<WalletId, AccountError> {
         let id = WalletId::from(Uuid::new_v4());
         let settings = WalletPatch::default();
-        let record =
-            WalletRecord::new(id, normal_form(name.trim()).into_owned(), currency, settings);
+        let record = WalletRecord::new(id, name_of(name.trim())?, currency, settings);
         let asked = format!("wallet {currency} {name}");
         let made = self
             .administer(key, &asked, AccountAction::Wallet(WalletAction::Create(record)))
             .await?;
         // Another one if an earlier command made it.
-        let [Thing::Wallet(made)] = made.things.as_slice() else { return Err(no_receipt()) };
+        let [Thing::Wallet(made)] = made.things.as_slice() else { return Err(no_receipt().into()) };
         Ok(*made)
     }
 
@@ -68,14 +70,14 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// A [`CommandError`].
+    /// An [`AccountError`].
     pub async fn issue_key(
         &self,
         key: CommandKey,
         wallet: WalletId,
         name: &str,
         grant: Grant,
-    ) -> Result<IssuedKey, CommandError> {
+    ) -> Result<IssuedKey, AccountError> {
         let id = ApiKeyId::from(Uuid::new_v4());
         let mut bits = [0; 32];
         // Two identifiers, of which six bits each are fixed: 244 random bits.
@@ -90,13 +92,13 @@ impl Holdfast {
             server_secret: secret.id(),
             ends_at: None,
         };
-        let name = normal_form(name.trim()).into_owned();
+        let name = name_of(name.trim())?;
         let new = NewApiKey { id, wallet, name, external_id: None, grant };
         let asked = asked_of_key(&new);
         let keys = vec![(new, credential)];
         let issue = AccountAction::ApiKey(ApiKeyAction::Issue { wallet, keys, is_bounded: false });
         let made = self.administer(key, &asked, issue).await?;
-        let [Thing::ApiKey(id)] = *made.things.as_slice() else { return Err(no_receipt()) };
+        let [Thing::ApiKey(id)] = *made.things.as_slice() else { return Err(no_receipt().into()) };
         Ok(IssuedKey { id, bearer: (!made.replayed).then_some(bearer) })
     }
 
@@ -104,13 +106,13 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// A [`DepositError`].
+    /// An [`AccountError`].
     pub async fn deposit(
         &self,
         key: CommandKey,
         wallet: WalletId,
         amount: Micros,
-    ) -> Result<(), DepositError> {
+    ) -> Result<(), AccountError> {
         let id = PostingId::from_bytes(key.to_bytes());
         let posting = Posting::new(id, wallet, PostingKind::Deposit, amount)?;
         let details = PostingDetails::default();

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`Holdfast`] has all that runs beside a sale: the lease of this process, its heartbeat, and the reconciler that
-//! gives up what a dead process left. Each future of it may be dropped at any await and may move to another thread.
+//! gives up what a dead process left and deletes old answers. Each future of it may be dropped at any await and may move to another thread.
 //!
 //! | an embedder | by |
 //! |---|---|
@@ -15,7 +15,7 @@
 //! | makes wallets, keys and deposits, each once for its request key | [`Holdfast::create_wallet`], [`Holdfast::issue_key`], [`Holdfast::deposit`] |
 //! | prices what is sold: things each, or units by the million | [`Price`] |
 //! | sells, and reads what became of a sale | [`Holdfast::sell`], [`Work`], [`Sale`] |
-//! | seals answers, so that the database alone shows none | [`Seal`] |
+//! | seals answers, and keeps them for a time | [`Holdfast::open_with`], [`Options`], [`Seal`] |
 //! | reads and audits the book | [`Holdfast::store`] |
 //! | ends, once every sale has ended | [`Holdfast::close`] |
 //!
@@ -30,18 +30,19 @@ mod seal;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_domain::NodeName;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{LeaseMode, Nodes as _, Unavailable};
 pub use holdfast_domain::secret::ServerSecret;
 pub use holdfast_store::DatabaseUrl;
-use holdfast_store::{LockError, OpenError, Options, SchemaError, ServeLock, Store, migrate};
+use holdfast_store::{LockError, OpenError, SchemaError, ServeLock, Store, migrate};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub use crate::accounts::{DepositError, IssuedKey};
+pub use crate::accounts::{AccountError, IssuedKey};
 use crate::membership::Membership;
 pub use crate::price::{BadPrice, Price};
 pub use crate::sale::{Sale, SaleKey, SellError, Work};
@@ -61,6 +62,28 @@ struct Inner {
     tasks: TaskTracker,
     /// End of the background tasks, at the latest with the last clone.
     background: DropGuard,
+}
+
+/// Options of an opened database.
+#[derive(Clone)]
+pub struct Options {
+    /// Cipher of answers.
+    pub seal: Arc<dyn Seal>,
+    /// Time for which an answer is kept after its sale. The sale itself is kept for ever, and is not sold again.
+    pub retention: Duration,
+}
+
+impl Default for Options {
+    /// Answers as they are, for a day.
+    fn default() -> Self {
+        Self { seal: Arc::new(NoCipher), retention: Duration::from_secs(86_400) }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("retention", &self.retention).finish_non_exhaustive()
+    }
 }
 
 /// Reason why a database was not opened.
@@ -86,29 +109,34 @@ pub enum StartError {
 
 impl Holdfast {
     /// Opens a database, whose tables are made first, and takes a lease for this process. Whoever has the secret can
-    /// confirm requests: it is the same at every start, and not in the database. Answers are kept as they are.
+    /// confirm requests: it is the same at every start, and not in the database. Answers are kept as [`Options`] has
+    /// them by default.
     ///
     /// # Errors
     ///
     /// A [`StartError`].
     pub async fn open(url: &DatabaseUrl, secret: ServerSecret) -> Result<Self, StartError> {
-        Self::open_sealed(url, secret, Arc::new(NoCipher)).await
+        Self::open_with(url, secret, Options::default()).await
     }
 
-    /// Opens a database as [`Self::open`] does, and has answers sealed.
+    /// Opens a database as [`Self::open`] does, with other options.
     ///
     /// # Errors
     ///
     /// A [`StartError`].
-    pub async fn open_sealed(
+    pub async fn open_with(
         url: &DatabaseUrl,
         secret: ServerSecret,
-        seal: Arc<dyn Seal>,
+        Options { seal, retention }: Options,
     ) -> Result<Self, StartError> {
         // First: a file that another process serves is not migrated under it.
         let lock = Some(Arc::new(ServeLock::take(url)?));
         migrate::up(url).await?;
-        let store = Store::open(Options { lock, ..Options::new(url.clone()) }).await?;
+        let store = Store::open(holdfast_store::Options {
+            lock,
+            ..holdfast_store::Options::new(url.clone())
+        })
+        .await?;
         // The lock of a file proves that nobody else has the name; beside a server each start has a name of its own.
         let (name, mode) = match url.file() {
             Some(_) => ("embedded".to_owned(), LeaseMode::Take),
@@ -120,7 +148,7 @@ impl Holdfast {
         let membership = Arc::new(entered.ok_or(StartError::NameTaken(name))?);
         let (tasks, ends) = (TaskTracker::new(), CancellationToken::new());
         tasks.spawn(Arc::clone(&membership).beat(ends.clone()));
-        tasks.spawn(Arc::clone(&membership).reconcile(ends.clone()));
+        tasks.spawn(Arc::clone(&membership).reconcile(retention, ends.clone()));
         let background = ends.drop_guard();
         Ok(Self { inner: Arc::new(Inner { membership, secret, seal, tasks, background }) })
     }

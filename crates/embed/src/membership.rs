@@ -4,6 +4,7 @@
 //! heartbeat   every third of the lease: renew ─┬─ held ─▶ sales may begin until it ends
 //!                                              └─ lost ─▶ no sale begins any more
 //! reconciler  with every heartbeat: due operations ─▶ settled or given up
+//!             once a minute: answers past their time ─▶ deleted
 //! ```
 //!
 //! An operation whose sale runs here is left alone, whatever the clock of the database says. Leases of others are believed
@@ -13,12 +14,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use holdfast_domain::conduct::Conduct;
+use holdfast_domain::conduct::{Conduct, PurgeOutcome, Purges};
 use holdfast_domain::operation::{Lease, Node};
 use holdfast_domain::ports::{HeartbeatOutcome, Journal as _, LeaseMode, Nodes as _, Unavailable};
 use holdfast_domain::{ClaimId, ErrorChain, OperationId, Timestamp};
 use holdfast_store::Store;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -135,13 +136,25 @@ impl Membership {
         Ok(is_held)
     }
 
-    /// Settles and gives up what is due until the end.
-    pub(crate) async fn reconcile(self: Arc<Self>, ends: CancellationToken) {
-        let mut ticks = interval(HEARTBEAT);
+    /// Settles and gives up what is due, and deletes old answers, until the end. The first pass is made in any case.
+    pub(crate) async fn reconcile(self: Arc<Self>, retention: Duration, ends: CancellationToken) {
+        let begun = Instant::now();
+        let mut ticks = interval_at(begun + HEARTBEAT, HEARTBEAT);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while next(&mut ticks, &ends).await {
+        let (mut purges, mut purged) = (Purges::default(), None::<Instant>);
+        loop {
             if let Err(error) = self.reconcile_once().await {
                 tracing::warn!(error = %ErrorChain(&error), "reconciling failed");
+            }
+            if purged.is_none_or(|at| at.elapsed() >= Purges::INTERVAL) {
+                let outcome = purges.run(&self.store, retention, || begun.elapsed()).await;
+                // More answers become old in a minute than one purge may delete.
+                let is_all = outcome.as_ref().map_or(true, |outcome| outcome.is_all);
+                purged = is_all.then(Instant::now);
+                log_purge(outcome);
+            }
+            if !next(&mut ticks, &ends).await {
+                return;
             }
         }
     }
@@ -152,6 +165,19 @@ impl Membership {
             self.conduct(&PAUSE).reconcile_while_running(operation, alive).await?;
         }
         Ok(())
+    }
+}
+
+/// Logs a purge that failed, or met a jump of the database's clock.
+fn log_purge(outcome: Result<PurgeOutcome, Unavailable>) {
+    match outcome {
+        Ok(outcome) if outcome.skew.is_some() && !outcome.is_known_skew => {
+            tracing::error!("the database's clock has jumped: old answers are kept");
+        }
+        Ok(_) => {}
+        Err(error) => {
+            tracing::warn!(error = %ErrorChain(&error), "deleting old answers failed");
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A shop on a file of its own, with one customer who has ten dollars and a key for thumbnails.
+//! A shop on a database of its own, with one customer who has ten dollars and a key for thumbnails.
 
 use std::collections::BTreeSet;
 use std::future::{Ready, ready};
@@ -9,43 +9,51 @@ use holdfast_domain::model::ModelPattern;
 use holdfast_domain::usage::Meters;
 use holdfast_domain::{ApiKeyId, CommandKey, Currency, Micros, RequestKey, WalletId, Wallets as _};
 use holdfast_embed::{
-    DatabaseUrl, Holdfast, IssuedKey, NoCipher, Price, Sale, SaleKey, Seal, SellError,
-    ServerSecret, Work,
+    Holdfast, IssuedKey, Options, Price, Sale, SaleKey, Seal, SellError, ServerSecret, Work,
 };
-use tempfile::TempDir;
 
+use crate::home::Home;
+
+/// Secret of the service, the same at every start.
+pub(crate) const SECRET: &[u8] = b"a secret of the tests of another service";
 /// Price of a thumbnail, in micros.
 pub(crate) const PRICE: i64 = 2_000;
 
 pub(crate) struct Shop {
     pub(crate) holdfast: Holdfast,
     pub(crate) api_key: ApiKeyId,
-    wallet: WalletId,
-    pub(crate) folder: TempDir,
+    pub(crate) wallet: WalletId,
+    pub(crate) home: Home,
 }
 
 impl Shop {
-    pub(crate) async fn open() -> Self {
-        Self::in_folder(TempDir::new().unwrap(), Arc::new(NoCipher)).await
+    pub(crate) async fn open(home: Home) -> Self {
+        Self::open_with(home, Options::default()).await
     }
 
-    pub(crate) async fn in_folder(folder: TempDir, seal: Arc<dyn Seal>) -> Self {
-        let url = format!("sqlite://{}", folder.path().join("shop.db").display());
-        let secret = ServerSecret::new(b"a secret of the tests of another service").unwrap();
-        let url = DatabaseUrl::parse(&url).unwrap();
-        let holdfast = Holdfast::open_sealed(&url, secret, seal).await.unwrap();
+    pub(crate) async fn sealed(home: Home, seal: impl Seal + 'static) -> Self {
+        Self::open_with(home, Options { seal: Arc::new(seal), ..Options::default() }).await
+    }
+
+    pub(crate) async fn open_with(home: Home, options: Options) -> Self {
+        let secret = ServerSecret::new(SECRET).unwrap();
+        let holdfast = Holdfast::open_with(&home.url(), secret, options).await.unwrap();
         let [make, issue, pay] = [1, 2, 3].map(CommandKey::from_u128);
         let wallet = holdfast.create_wallet(make, "acme", Currency::USD).await.unwrap();
         let api_key = holdfast.issue_key(issue, wallet, "main", grant()).await.unwrap().id;
         holdfast.deposit(pay, wallet, Micros::new(10_000_000)).await.unwrap();
-        Self { holdfast, api_key, wallet, folder }
+        Self { holdfast, api_key, wallet, home }
     }
 
     /// The same shop after a restart, which waits for what is sold.
     pub(crate) async fn again(self) -> Self {
-        let Self { holdfast, folder, .. } = self;
+        self.again_with(Options::default()).await
+    }
+
+    pub(crate) async fn again_with(self, options: Options) -> Self {
+        let Self { holdfast, home, .. } = self;
         holdfast.close().await.unwrap();
-        Self::in_folder(folder, Arc::new(NoCipher)).await
+        Self::open_with(home, options).await
     }
 
     /// The command that has issued the key.
@@ -97,7 +105,7 @@ impl Shop {
     }
 }
 
-fn grant() -> Grant {
+pub(crate) fn grant() -> Grant {
     let models = BTreeSet::from([ModelPattern::try_from("shop/thumbnail").unwrap()]);
     Grant { models: Some(models), ..Grant::default() }
 }
