@@ -110,7 +110,9 @@ usage: cargo xtask <command>
 Every other command answers --help with this text.";
 
 fn main() -> ExitCode {
-    match run() {
+    let done = run();
+    scratch::clear();
+    match done {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {

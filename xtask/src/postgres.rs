@@ -105,7 +105,7 @@ impl PostgresServer {
     pub(crate) fn start_of(binaries: PathBuf, purpose: Purpose) -> Result<Self> {
         // In a folder for temporary files: the path of a socket is a hundred bytes at most.
         let parent = match purpose {
-            Purpose::Tests => scratch::folder(),
+            Purpose::Tests => scratch::folder()?.to_owned(),
             // Its commits wait for a disk.
             Purpose::Bench => env::temp_dir(),
         };

@@ -2,12 +2,24 @@
 //!
 //! Most of a test's time on a disk is a wait for `fsync`. What the tests kill are processes and servers, never
 //! the machine, so nothing that they assert rests on a disk. `TMPDIR`, if it is set, decides alone.
+//!
+//! ```text
+//! /dev/shm/holdfast-run-4711/lock   locked as long as its process lives
+//!                           /…      files of that run
+//! ```
+//!
+//! Each run has a folder of its own and removes it at its end. A run that was killed cannot: the next start removes
+//! every such folder whose lock is free.
 
 use std::{
-    env, fs,
+    env, fs, io,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::Command,
+    sync::OnceLock,
 };
+
+use anyhow::{Context, Result};
 
 use crate::shell::hear;
 
@@ -16,8 +28,69 @@ const MEMORY: &str = "/dev/shm";
 /// The tests that run at one time and their database server use less than a tenth of it.
 const ROOM_MIN: u64 = 8 << 30;
 
+/// Begin of the names of folders.
+const PREFIX: &str = "holdfast-run-";
+/// File in a folder that its process has locked.
+const LOCK: &str = "lock";
+
+/// Folder of this process, made when it is first needed.
+static OWN: OnceLock<RunFolder> = OnceLock::new();
+
+#[derive(Debug)]
+struct RunFolder {
+    path: PathBuf,
+    /// Held until the process ends, however it ends.
+    _lock: fs::File,
+}
+
 /// The folder for a database server of the tests and for the files of the tests themselves.
-pub(crate) fn folder() -> PathBuf {
+pub(crate) fn folder() -> Result<&'static Path> {
+    if OWN.get().is_none() {
+        let parent = parent();
+        remove_left(&parent).context("folders of earlier runs cannot be listed")?;
+        let path = parent.join(format!("{PREFIX}{}", std::process::id()));
+        let made = make(path).context("no folder for files of tests")?;
+        return Ok(&OWN.get_or_init(|| made).path);
+    }
+    Ok(OWN.get().map_or(Path::new(MEMORY), |own| &own.path))
+}
+
+/// Removes the folder of this process, if it has one.
+pub(crate) fn clear() {
+    if let Some(own) = OWN.get() {
+        fs::remove_dir_all(&own.path).ok();
+    }
+}
+
+fn make(path: PathBuf) -> io::Result<RunFolder> {
+    fs::create_dir(&path)?;
+    let lock = fs::File::create(path.join(LOCK))?;
+    lock.lock()?;
+    // As the folder above it: a database server runs as another user.
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o1777))?;
+    Ok(RunFolder { path, _lock: lock })
+}
+
+/// Removes the folders of runs that have ended without doing so.
+fn remove_left(parent: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(parent)? {
+        let entry = entry?;
+        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
+            continue;
+        }
+        // A folder without a lock is being made.
+        let is_left =
+            fs::File::open(entry.path().join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
+        if is_left {
+            // Somebody else may remove it too.
+            fs::remove_dir_all(entry.path()).ok();
+        }
+    }
+    Ok(())
+}
+
+/// The folder for temporary files, in memory if that has room.
+fn parent() -> PathBuf {
     match env::var_os("TMPDIR") {
         None if has_room(Path::new(MEMORY)) && has_memory() && runs_programs(&mounts()) => {
             MEMORY.into()
@@ -68,6 +141,25 @@ fn runs_programs(mounts: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_of_runs_that_have_ended_are_removed_and_others_stay() {
+        let parent = env::temp_dir().join(format!("scratch-test-{}", std::process::id()));
+        fs::create_dir(&parent).unwrap();
+        let named = |name: &str| parent.join(format!("{PREFIX}{name}"));
+        let live = make(named("live")).unwrap();
+        drop(make(named("ended")).unwrap());
+        fs::write(named("ended").join("file"), "left").unwrap();
+        fs::create_dir(named("unmade")).unwrap();
+        drop(make(parent.join("other")).unwrap());
+        remove_left(&parent).unwrap();
+        let mut left: Vec<_> =
+            fs::read_dir(&parent).unwrap().map(|entry| entry.unwrap().path()).collect();
+        left.sort();
+        assert_eq!(left, [named("live"), named("unmade"), parent.join("other")]);
+        drop(live);
+        fs::remove_dir_all(&parent).unwrap();
+    }
 
     #[test]
     fn room_is_the_number_below_the_heading() {

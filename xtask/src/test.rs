@@ -84,7 +84,7 @@ const UNITS: &str = "units";
 const EMBED: &str = "embed";
 /// Everything that stores promise, on SQLite and on a server.
 const STORE: &str = "store";
-/// Prefix of the names of tests that need a database server.
+/// In the names of tests that need a database server, before an underscore.
 const POSTGRES: &str = "postgres";
 /// Drives the real binary with real client libraries.
 const END_TO_END: &str = "tests";
@@ -249,7 +249,7 @@ fn server(notes: &mut Vec<String>) -> Result<Option<PostgresServer>> {
         Ok(server) => Ok(Some(server)),
         Err(error) => {
             say(&format!("PostgreSQL: not to be had: {error:#}"))?;
-            notes.push(format!("skipped, the tests named {POSTGRES}_*: {error:#}"));
+            notes.push(format!("skipped, the tests with {POSTGRES}_ in their names: {error:#}"));
             Ok(None)
         }
     }
@@ -288,7 +288,9 @@ fn with_gateway(
         None => skip.push(format!("{POSTGRES}_")),
     }
     if !shell::has(VALGRIND) {
-        notes.push(format!("skipped, the tests named {VALGRIND}_*: there is no {VALGRIND}"));
+        notes.push(format!(
+            "skipped, the tests with {VALGRIND}_ in their names: there is no {VALGRIND}"
+        ));
         skip.push(format!("{VALGRIND}_"));
     }
     runner.run(&[package], &env, &skip)
@@ -317,7 +319,7 @@ fn end_to_end(
         match client {
             Client::Ready(path) => env.push((variable, path)),
             Client::Missing(reason) => {
-                notes.push(format!("skipped, the tests named {name}_*: {reason}"));
+                notes.push(format!("skipped, the tests with {name}_ in their names: {reason}"));
                 skip.push(name);
             }
         }
@@ -337,21 +339,26 @@ fn end_to_end(
     match helm::find(workspace) {
         Ok(path) if !skip.contains(&"python") => env.push(("HOLDFAST_TEST_HELM", path)),
         Ok(_helm) => {
-            let names = HELM.join("_* and ");
-            notes.push(format!("skipped, the tests named {names}_*: they need Python's packages"));
+            let names = HELM.join("_ or ");
+            notes.push(format!(
+                "skipped, the tests with {names}_ in their names: they need Python's packages"
+            ));
             skip.extend(HELM);
         }
         Err(error) => {
-            notes.push(format!("skipped, the tests named {}_*: {error:#}", HELM.join("_* and ")));
+            notes.push(format!(
+                "skipped, the tests with {}_ in their names: {error:#}",
+                HELM.join("_ or ")
+            ));
             skip.extend(HELM);
         }
     }
     if let Err(error) = browser::chromium() {
-        notes.push(format!("skipped, the tests named {CHROMIUM}_*: {error:#}"));
+        notes.push(format!("skipped, the tests with {CHROMIUM}_ in their names: {error:#}"));
         skip.push(CHROMIUM);
     }
     for (name, _program, reason) in TOOLS.iter().filter(|(_, program, _)| !shell::has(program)) {
-        notes.push(format!("skipped, the tests named {name}_*: {reason}"));
+        notes.push(format!("skipped, the tests with {name}_ in their names: {reason}"));
         skip.push(name);
     }
     if !skip.is_empty() {
@@ -373,7 +380,7 @@ fn found(
     match program {
         Ok(path) => env.push((variable, path)),
         Err(error) => {
-            notes.push(format!("skipped, the tests named {prefix}_*: {error:#}"));
+            notes.push(format!("skipped, the tests with {prefix}_ in their names: {error:#}"));
             skip.push(prefix);
         }
     }
@@ -394,7 +401,7 @@ fn in_a_browser(
     match Browser::prepare(workspace)? {
         Ok(browser) => env.extend(browser.env()),
         Err(reason) => {
-            notes.push(format!("skipped, the tests named {only}*: {reason}"));
+            notes.push(format!("skipped, the tests with {only} in their names: {reason}"));
             skip.push(only.clone());
         }
     }
@@ -426,7 +433,7 @@ fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
 /// Note on skipped tests of which no other note speaks: the tests themselves have asked for it.
 fn unexplained(suites: &[Suite], notes: &[String]) -> Option<String> {
     let is_quiet = |suite: &&Suite| {
-        ![STORE, CONSOLE, END_TO_END, BROWSER].contains(&suite.name) || notes.is_empty()
+        ![STORE, EMBED, CONSOLE, END_TO_END, BROWSER].contains(&suite.name) || notes.is_empty()
     };
     let quiet = suites.iter().filter(|suite| suite.tally.skipped > 0).filter(is_quiet);
     let names: Vec<&str> = quiet.map(|suite| suite.name).collect();
@@ -455,7 +462,7 @@ mod tests {
         let suites = [suite("wire", 1), suite("store", 0), suite(END_TO_END, 2)];
         let note = "skipped, in wire, tests: tests marked as ignored";
         assert_eq!(unexplained(&suites, &[]).as_deref(), Some(note));
-        let notes = ["skipped, the tests named node_*: there is no node".to_owned()];
+        let notes = ["skipped, the tests with node_ in their names: there is no node".to_owned()];
         let note = "skipped, in wire: tests marked as ignored";
         assert_eq!(unexplained(&suites, &notes).as_deref(), Some(note));
         assert_eq!(unexplained(&[suite("store", 0)], &[]), None);

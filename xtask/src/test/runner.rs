@@ -109,7 +109,7 @@ impl Runner {
         // The counter is a part of each line that is read.
         command.env("NEXTEST_SHOW_PROGRESS", "counter");
         command
-            .env("TMPDIR", scratch::folder())
+            .env("TMPDIR", scratch::folder()?)
             .envs(env.iter().map(|(name, value)| (name, value)));
         let TestRun { tally, tests } = self.count(&mut command)?;
         // Of those alone: tests of another name are not skipped, they belong elsewhere.
