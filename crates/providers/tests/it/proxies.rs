@@ -1,7 +1,7 @@
 //! Calls through a proxy on a loopback socket: what it is told, what reaches the server, and what it
 //! proves that it does not connect. Names end with `.test`, which nothing but the proxy knows.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use holdfast_domain::ports::{Call, CallFailure, NotRunProof, UnknownReason};
 use holdfast_net::Proxies;
 use holdfast_providers::{HttpProvider, ServerOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::authority::Authority;
@@ -169,8 +169,10 @@ async fn a_proxy_that_does_not_connect_proves_that_nothing_ran() {
 
 #[tokio::test]
 async fn a_proxy_that_is_not_there_proves_that_nothing_ran() {
-    let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let url = format!("http://{gone}");
+    // Bound and not listening: the port stays this test's, and refuses.
+    let gone = TcpSocket::new_v4().unwrap();
+    gone.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let url = format!("http://{}", gone.local_addr().unwrap());
     let proxies = Proxies::read(&|name| (name == "HTTPS_PROXY").then(|| url.clone())).unwrap();
     let options = options(ServerOptions { proxies, ..server("https://api.test/v1") });
     let ran = run(&HttpProvider::new(options).unwrap(), &call(request("hi"))).await;

@@ -1,11 +1,12 @@
 //! What is sent, and what each kind of answer is taken for.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use holdfast_domain::WebhookId;
 use holdfast_domain::admin::webhook::TryResult;
 use holdfast_webhooks::Sender;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::names::SilentNames;
 use crate::receiver::{Receiver, Reply, status, within};
@@ -128,9 +129,10 @@ async fn a_silent_resolver_has_fifteen_seconds() {
 
 #[tokio::test]
 async fn a_receiver_that_is_gone_is_not_reached() {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://localhost:{}/in", listener.local_addr().unwrap().port());
-    drop(listener);
+    // Bound and not listening: the port stays this test's, and refuses.
+    let gone = TcpSocket::new_v4().unwrap();
+    gone.bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let url = format!("http://localhost:{}/in", gone.local_addr().unwrap().port());
     assert_eq!(send(&sender(), allowed(&url)).await, TryResult::Unreached);
 }
 
