@@ -2,11 +2,13 @@
 //! are named `postgres_*`: where there is no server they are skipped, and the reason is told.
 
 use std::io::Write;
+use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
-use crate::{Config, PATIENCE, Ran};
+use crate::site::binary;
+use crate::{Config, PATIENCE, Ran, Site};
 
 /// The URL of a server whose role may make databases, without one.
 const SERVER: &str = "HOLDFAST_TEST_POSTGRES";
@@ -57,20 +59,27 @@ pub struct Database {
 impl Database {
     /// Makes one on the server of the tests.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
     pub fn make() -> Self {
-        Self::make_on(
-            std::env::var(SERVER).expect(
-                "HOLDFAST_TEST_POSTGRES is not set: run `cargo xtask test tests`, which does",
-            ),
-        )
+        Self::make_on(server())
+    }
+
+    /// Makes one on the server of the tests that is migrated: a copy of the one that the first test has migrated.
+    #[must_use]
+    pub fn migrated() -> Self {
+        let server = server();
+        let template = template(&server);
+        Self::like(&template, server, format!("e2e_{}", name()))
     }
 
     /// Makes one on the server at this URL.
     #[must_use]
     pub fn make_on(server: String) -> Self {
-        let database = Self { server, name: format!("e2e_{}", name()) };
-        let make = format!("CREATE DATABASE {}", database.name);
+        Self::like("template1", server, format!("e2e_{}", name()))
+    }
+
+    fn like(template: &str, server: String, name: String) -> Self {
+        let database = Self { server, name };
+        let make = format!("CREATE DATABASE {} TEMPLATE {template}", database.name);
         drop(database.run("postgres", &make).ok());
         database
     }
@@ -197,6 +206,36 @@ impl Database {
         psql.args(["--dbname", &self.url_of(database)]);
         psql
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
+fn server() -> String {
+    std::env::var(SERVER)
+        .expect("HOLDFAST_TEST_POSTGRES is not set: run `cargo xtask test tests`, which does")
+}
+
+/// Name of the database that the gateway of the tests has migrated, whichever test was first. It stays on the server:
+/// a gateway that is built anew has another, because its migrations may be others.
+fn template(server: &str) -> String {
+    let program = std::fs::metadata(binary()).expect("the gateway is built");
+    let built = program.modified().expect("a time").duration_since(UNIX_EPOCH).expect("a time");
+    let name = format!("e2e_template_{}_{}", program.len(), built.as_nanos());
+    // Until this function ends, or this process.
+    let lock = std::env::temp_dir().join(format!("{name}.lock"));
+    let lock = std::fs::File::create(lock).expect("a file");
+    lock.lock().expect("a lock");
+    // Not dropped: it stays.
+    let whole = ManuallyDrop::new(Database { server: server.to_owned(), name: name.clone() });
+    let found = format!("SELECT 1 FROM pg_database WHERE datname = '{name}'");
+    if whole.run("postgres", &found).ok().is_empty() {
+        // Under another name until it is whole, in case this process is ended.
+        let half = Database::make_on(server.to_owned());
+        let site = Site::configured(&half.configure(Config::simulated()));
+        drop(site.cli(&["migrate", "up"]).ok());
+        let copy = format!("CREATE DATABASE {name} TEMPLATE {}", half.name);
+        drop(half.run("postgres", &copy).ok());
+    }
+    name
 }
 
 /// A session of `psql` that waits for more statements. The server ends its transaction with it.

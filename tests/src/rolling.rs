@@ -135,7 +135,7 @@ impl GatewaySet {
         let upstream = Upstream::start(Reply::Silence);
         let deployment = Deployment::of(source, &upstream);
         upstream.otherwise(replies(deployment.drain_delay + DRAINED));
-        let database = Database::make();
+        let database = Database::migrated();
         let site = Site::empty_for(ROUND_MAX * (rounds + 1));
         let site = deployment.furnish(site, &database);
         let account = site.account("main", "USD", "100.00");

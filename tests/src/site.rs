@@ -348,7 +348,7 @@ fn previous_binary() -> PathBuf {
 }
 
 /// The real binary: the one that is named, else the one that was built beside the tests.
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     let named = std::env::var_os("HOLDFAST_BIN").map(PathBuf::from);
     named.unwrap_or_else(|| {
         let tests = std::env::current_exe().expect("a test is a program");

@@ -86,7 +86,7 @@ impl World {
             Topology::File => (1, None, Site::configured(&config)),
             Topology::Nodes | Topology::Server | Topology::Clocks => {
                 let url = supply.as_ref().map(|supply| supply.line.url());
-                let database = url.map_or_else(Database::make, Database::make_on);
+                let database = url.map_or_else(Database::migrated, Database::make_on);
                 let config = impatient(database.configure(config));
                 (NODES, Some(database), Site::unwatched_in(&std::env::temp_dir(), &config))
             }

@@ -129,7 +129,7 @@ struct Stage {
 impl Stage {
     fn new(nodes: usize) -> Self {
         let upstream = Upstream::start(Reply::saying("Good day"));
-        let database = Database::make();
+        let database = Database::migrated();
         let config = impatient(database.configure(Config::upstream(&upstream)));
         let site = Site::unwatched_in(&std::env::temp_dir(), &config);
         drop(site.cli(&["migrate", "up"]).ok());

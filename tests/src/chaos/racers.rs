@@ -40,7 +40,7 @@ impl Track {
     #[must_use]
     pub fn new(reply: Reply) -> Self {
         let upstream = Upstream::start(reply);
-        let database = Database::make();
+        let database = Database::migrated();
         let config = database.configure(Config::upstream(&upstream));
         let site = Site::unwatched_in(&std::env::temp_dir(), &config);
         drop(site.cli(&["migrate", "up"]).ok());

@@ -108,14 +108,14 @@ fn a_change_that_was_killed_at_any_step_is_done_once() {
 
 #[test]
 fn postgres_a_change_that_was_killed_at_any_step_is_done_once() {
-    let database = Database::make();
+    let database = Database::migrated();
     World::of(Some(&database)).check();
     database.check_book();
 }
 
 #[test]
 fn postgres_of_64_requests_with_one_key_to_two_nodes_one_is_done() {
-    let database = Database::make();
+    let database = Database::migrated();
     let world = World::of(Some(&database));
     let nodes = [world.site.serve(), world.site.serve()];
     let (made, key) = (AtomicUsize::new(0), request_key());

@@ -295,7 +295,7 @@ fn another_api_key_and_another_credential_find_nothing_of_it() {
 fn postgres_what_a_model_wants_back_is_found_by_another_node() {
     let kind = anthropic();
     let upstream = Upstream::start(reply(&kind.concludes));
-    let database = Database::make();
+    let database = Database::migrated();
     let (site, account) = Site::funded(&database.configure(kind.config(&upstream)));
     let [first, second] = [site.serve(), site.serve()];
     upstream.next(reply(&kind.calls));

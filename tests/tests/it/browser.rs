@@ -166,7 +166,7 @@ impl World {
     }
 
     fn on_a_server() -> Self {
-        let database = Database::make();
+        let database = Database::migrated();
         let world = Self::of(|config| database.configure(config));
         Self { _database: Some(database), ..world }
     }
@@ -435,7 +435,7 @@ fn browser_matrix_holders_on_a_file() {
 #[test]
 #[ignore = "takes minutes: cargo xtask console"]
 fn browser_matrix_holders_on_a_server() {
-    let database = Database::make();
+    let database = Database::migrated();
     let (site, gateway) = site_of_holders(&database.configure(holders_listener()));
     walk_as_holders(&site, &gateway, "holders/server");
     drop(site.verify());

@@ -358,7 +358,7 @@ fn an_outer_asks_until_the_models_time_is_over() {
 #[test]
 fn postgres_an_inner_of_two_nodes_answers_by_the_other_one() {
     let upstream = Upstream::start(Reply::saying(SAID));
-    let database = Database::make();
+    let database = Database::migrated();
     let config = database
         .configure(Config::upstream(&upstream))
         .set("operations", "lease", "\"6s\"")

@@ -273,7 +273,7 @@ fn console_scale_on_a_file() {
 #[test]
 #[ignore = "takes minutes: cargo xtask console --scale"]
 fn console_scale_on_a_server() {
-    let database = Database::make();
+    let database = Database::migrated();
     let site = Site::empty_for(PATIENCE).with_env("HOLDFAST_CONFIG", "holdfast.toml");
     site.configure(&database.configure(config()));
     let execute = |sql: &str| drop(database.execute_within(sql, PATIENCE));

@@ -86,7 +86,7 @@ fn sqlite_an_operation_that_the_database_forgot_is_told_as_such() {
 
 #[test]
 fn postgres_an_operation_that_the_database_forgot_is_told_as_such() {
-    let database = Database::make();
+    let database = Database::migrated();
     let forget = |_: &Site| {
         let statements = "ALTER TABLE operations DISABLE TRIGGER USER; DELETE FROM operations;
             DELETE FROM running; ALTER TABLE operations ENABLE TRIGGER USER";

@@ -60,7 +60,7 @@ fn a_limit_that_is_set_beside_a_server_counts_what_the_key_has_spent() {
 
 #[test]
 fn postgres_a_limit_that_is_set_at_one_gateway_counts_what_was_spent_at_another() {
-    let database = Database::make();
+    let database = Database::migrated();
     let (site, account) = Site::funded(&database.configure(Config::simulated()));
     let (edits, runs) = (site.serve(), site.serve());
     let remote = Remote::owner(&site, &edits);

@@ -229,10 +229,16 @@ fn an_api_key_that_may_not_see_the_balance_sees_its_own_limits() {
 fn an_api_key_ends_when_it_was_said_and_is_not_prolonged() {
     let (site, all) = Site::funded(&Config::simulated());
     let gateway = site.serve();
-    let short = site.key_with(&all.wallet, &["--name", "short", "--expires", "12s"]);
+    let short = site.key_with(&all.wallet, &["--name", "short", "--expires", "1h"]);
     assert_eq!(gateway.get(&short, "/v1/wallet").status, 200);
     let rotated = site.rotate(&short, "24h");
     assert_eq!(gateway.get(&rotated, "/v1/wallet").status, 200);
+    // The rotation has not moved the end; and now the hour has gone by.
+    let lasts = "SELECT abs(ends_at - created_at - 3600000000) < 60000000 FROM api_keys
+        WHERE name = 'short'";
+    assert_eq!(database::execute(&site.database(), lasts), ["1"]);
+    let over = "UPDATE api_keys SET ends_at = created_at + 1 WHERE name = 'short'";
+    assert_eq!(database::execute(&site.database(), over), Vec::<String>::new());
     for account in [&short, &rotated] {
         let ended = until("the key has ended", || {
             let answer = gateway.get(account, "/v1/wallet");

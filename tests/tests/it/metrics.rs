@@ -168,7 +168,7 @@ fn sqlite_a_verification_beside_the_database_is_told() {
 
 #[test]
 fn postgres_a_verification_beside_the_database_is_told() {
-    let database = Database::make();
+    let database = Database::migrated();
     check_alarmed(database.configure(Config::simulated()), |_site, sql| {
         drop(database.execute(sql));
     });
@@ -177,7 +177,7 @@ fn postgres_a_verification_beside_the_database_is_told() {
 /// A scrape asks the database nothing, so that it answers at once while nothing there does.
 #[test]
 fn postgres_a_scrape_answers_while_the_database_does_not() {
-    let database = Database::make();
+    let database = Database::migrated();
     let (site, _account) = Site::funded(&database.configure(Config::simulated()));
     let gateway = site.serve();
     let _locked = database.session(

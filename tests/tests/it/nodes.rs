@@ -33,7 +33,7 @@ impl World {
     }
 
     fn with(upstream: Upstream, set: impl FnOnce(Config) -> Config) -> Self {
-        let database = Database::make();
+        let database = Database::migrated();
         let config = set(database.configure(Config::upstream(&upstream)));
         let (site, account) = Site::funded(&config);
         let nodes = [site.serve(), site.serve()];
@@ -271,7 +271,7 @@ fn postgres_limits_of_an_api_key_hold_across_nodes() {
 #[test]
 fn postgres_a_node_name_is_one_process() {
     let upstream = Upstream::start(Reply::saying("Good day"));
-    let database = Database::make();
+    let database = Database::migrated();
     let config = impatient(database.configure(Config::upstream(&upstream)));
     let (site, account) = Site::funded(&config.set("server", "node", "\"gw-1\""));
     let first = site.serve();
@@ -292,7 +292,7 @@ fn postgres_a_node_name_is_one_process() {
 #[test]
 fn postgres_a_node_that_comes_back_ends_what_it_ran_without_a_grace() {
     let upstream = Upstream::start(Reply::Silence);
-    let database = Database::make();
+    let database = Database::migrated();
     let config = impatient(database.configure(Config::upstream(&upstream)));
     let config = config.set("operations", "orphan_grace", "\"1h\"");
     let (site, account) = Site::funded(&config.set("server", "node", "\"gw-1\""));

@@ -22,7 +22,7 @@ fn wait_for_nodes(site: &Site, differ: bool) -> Vec<Value> {
 
 #[test]
 fn postgres_nodes_whose_files_differ_are_told_apart_until_they_agree_again() {
-    let (upstream, database) = (Upstream::start(Reply::saying("Good day")), Database::make());
+    let (upstream, database) = (Upstream::start(Reply::saying("Good day")), Database::migrated());
     let config = database.configure(Config::upstream(&upstream));
     let own = |name: &str| config.clone().set("server", "node", &format!("\"{name}\""));
     let (first, _account) = Site::funded(&own("one"));

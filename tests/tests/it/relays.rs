@@ -49,7 +49,7 @@ impl World {
             .fold(Streaming::new().opening(), |said, (gate, piece)| said.wait(gate).text(piece));
         let said = said.wait(&gates[3]).finish("stop").usage().done();
         let upstream = Upstream::start(said.reply());
-        let database = Database::make();
+        let database = Database::migrated();
         let config = database.configure(Config::upstream(&upstream));
         let config = set(config.set("node", "listen", "\"127.0.0.1:0\""));
         let (site, account) = Site::funded(&config);

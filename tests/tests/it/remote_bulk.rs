@@ -136,7 +136,7 @@ fn a_lost_part_is_rotated_and_written() {
 
 #[test]
 fn postgres_a_lost_part_is_rotated_and_written() {
-    let database = Database::make();
+    let database = Database::migrated();
     let (site, account) = Site::funded(&database.configure(Config::simulated()));
     lose_and_go_on(&site, &account);
 }

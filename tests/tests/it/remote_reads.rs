@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::bodies::sim;
 use crate::check::until;
 use crate::receiver::Receiver;
-use crate::remote::{Remote, behind, check_same};
+use crate::remote::{Remote, behind, check_forms, check_same};
 use crate::webhooks_delivered::allowing;
 
 /// Completions of the walk: their transfers are more than a page of a statement has.
@@ -21,9 +21,9 @@ const COMPLETIONS: usize = 75;
 /// The rows that a command lists, the same through both doors.
 #[track_caller]
 fn listed(site: &Site, remote: &Remote<'_>, arguments: &[&str]) -> Vec<Value> {
-    let shown = check_same(site, remote, arguments);
+    let [shown, json] = check_forms(site, remote, arguments);
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    site.json(arguments).as_array().unwrap().clone()
+    json.json().as_array().unwrap().clone()
 }
 
 /// A wallet with everything that the lists are of.
@@ -269,7 +269,7 @@ fn commands_that_read_say_the_same_through_both_doors() {
 
 #[test]
 fn postgres_commands_that_read_say_the_same_through_both_doors() {
-    let database = Database::make();
+    let database = Database::migrated();
     walk(database.configure(Config::simulated()));
 }
 

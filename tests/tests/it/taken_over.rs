@@ -118,7 +118,7 @@ fn sqlite_a_node_that_is_started_again_goes_on_with_the_verification_it_was_kill
 
 #[test]
 fn postgres_another_node_goes_on_with_a_verification_whose_node_was_killed() {
-    let database = Database::make();
+    let database = Database::migrated();
     let run = |_site: &Site, sql: &str| database.execute(sql);
     let site = site(&database.configure(Config::simulated()), ON_A_SERVER, &run);
     let nodes = vec![site.serve(), site.serve()];

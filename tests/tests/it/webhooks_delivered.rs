@@ -253,7 +253,7 @@ fn sqlite_a_process_that_ends_gives_back_what_a_receiver_holds() {
 
 #[test]
 fn postgres_a_delivery_of_a_node_that_was_killed_is_made_by_another_one() {
-    let (receiver, database) = (Receiver::holding(), Database::make());
+    let (receiver, database) = (Receiver::holding(), Database::migrated());
     let config = database.configure(allowing(Config::simulated(), &[&receiver]));
     let (site, _account) = Site::funded(&config);
     let owner = Owner::new(&site);
@@ -275,7 +275,7 @@ fn postgres_a_delivery_of_a_node_that_was_killed_is_made_by_another_one() {
 
 #[test]
 fn postgres_two_nodes_share_deliveries_and_lose_none() {
-    let (receiver, database) = (Receiver::holding(), Database::make());
+    let (receiver, database) = (Receiver::holding(), Database::migrated());
     let config = database.configure(allowing(Config::simulated(), &[&receiver]));
     let (site, _account) = Site::funded(&config);
     let owner = Owner::new(&site);
