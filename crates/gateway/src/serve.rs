@@ -18,6 +18,7 @@ mod files;
 mod greeting;
 mod jobs;
 mod listeners;
+mod prices;
 mod reload;
 mod settings;
 mod signals;

@@ -69,8 +69,11 @@ fn what_runs_ends_under_its_own_configuration_and_what_begins_under_the_next() {
     let running = running.begin(gateway.address());
     upstream.wait_for(1);
 
+    let warning = "a price starts in the past and is first seen now";
+    assert!(!gateway.said().contains(warning), "the first price replaces none");
     site.configure(&dearer(&config));
     wait_for(&gateway, "applied", 1);
+    assert!(gateway.said().contains(warning), "{}", gateway.said());
     let late = request_key();
     let answer = gateway.complete(&account, &late, &acme("Say hello"));
     assert_eq!(charge(&check_completion(&answer, &late, false)), 150 + 10 + 400 + 7);

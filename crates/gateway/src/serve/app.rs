@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::listeners::{Addresses, Listeners};
 use super::settings::SettingsSource;
-use super::{greeting, start};
+use super::{greeting, prices, start};
 use crate::reports::StoreReports;
 use crate::telemetry::{self, Exporter, LogLevel};
 use holdfast_bootstrap::{accounts, database};
@@ -68,7 +68,7 @@ impl App {
         let store = start::store(&config, Arc::clone(&lock)).await?;
         let secrets =
             database::secrets(&config, &store, |warning| tracing::error!("{warning}")).await?;
-        start::pin_prices(&config, &store).await?;
+        prices::pin(&config, &store).await?;
         if config.file.is_none() {
             let reached_at = (addresses.public, addresses.admin);
             greeting::first_start(&config, &store, &secrets, reached_at).await?;

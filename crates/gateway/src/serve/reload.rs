@@ -26,7 +26,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
 use super::app::App;
-use super::start;
+use super::{prices, start};
 use crate::telemetry;
 use holdfast_bootstrap::database;
 use holdfast_cli::failure::CommandFailure;
@@ -150,7 +150,7 @@ impl Reloader {
             anyhow::Ok((next, serving, told))
         });
         let (next, serving, told) = made.await.map_err(CommandFailure::Usage)?;
-        start::pin_prices(&next, &self.app.store).await?;
+        prices::pin(&next, &self.app.store).await?;
         // From here on nothing fails and nothing is awaited.
         self.running.take(next);
         let app = &self.app;

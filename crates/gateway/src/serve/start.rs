@@ -23,8 +23,8 @@ use holdfast_domain::admin::offer::{ModelOffer, Offers};
 use holdfast_domain::admin::{PostingDetails, WalletPatch};
 use holdfast_domain::credential::{Bearer, Grant};
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::{LeaseMode, PinError};
-use holdfast_domain::{CommandKey, Currency, Incarnation, Micros, NodeAddress, Prices};
+use holdfast_domain::ports::LeaseMode;
+use holdfast_domain::{CommandKey, Currency, Incarnation, Micros, NodeAddress};
 use holdfast_engine::{
     Catalogue, Engine, Options, Ports, RelayOptions, Secrets, ServingConfig, ServingRules,
 };
@@ -40,7 +40,6 @@ use crate::telemetry::Exporter;
 use holdfast_bootstrap::accounts;
 use holdfast_bootstrap::provider::build;
 use holdfast_bootstrap::{database, node};
-use holdfast_cli::failure::CommandFailure;
 use holdfast_config::{Config, ProviderKind};
 
 /// Name of the embedded default's first wallet, and of its first API key.
@@ -76,22 +75,6 @@ pub(super) fn warn_of_exposure(config: &Config) {
     if let Some(exposure) = &config.exposure {
         tracing::warn!("{exposure}");
     }
-}
-
-/// A price version that is known keeps its numbers: others are a mistake of the configuration.
-pub(super) async fn pin_prices(config: &Config, store: &Store) -> Result<(), CommandFailure> {
-    let prices = config.models.iter().flat_map(|model| &model.prices);
-    let versions: Vec<_> = prices.map(|price| price.version.clone()).collect();
-    store.pin(&versions).await.map_err(|error| match error {
-        // Charges refer to the version by its id: its numbers must never change.
-        PinError::Conflict(ref version) => {
-            match config.price_mistakes(vec![(version.clone(), &error)]) {
-                Some(mistake) => mistake.into(),
-                None => CommandFailure::Usage(error.into()),
-            }
-        }
-        PinError::Unavailable(_) => CommandFailure::Failed(error.into()),
-    })
 }
 
 /// On a database without an API key: a wallet with funds and one key. Returns what its bearer must
