@@ -8,6 +8,7 @@
 //! what to write; clap adds the argument's name and exits with status 2. Rules that need the
 //! configuration or the database are the commands' own.
 
+mod examples;
 pub mod grant;
 pub mod key;
 pub mod operation;
@@ -30,11 +31,13 @@ use holdfast_domain::admin::audit::TrailHead;
 use holdfast_domain::admin::listing;
 use uuid::Uuid;
 
+pub(crate) use self::examples::definition;
+pub use self::examples::of_process;
 pub use self::key::{AdminKey, Issue, Key, KeyChange, KeyFilter, UpdateKey};
 pub use self::operation::{Operation, OperationFilter, Show};
 pub use self::person::Person;
 pub use self::read::Read;
-pub use self::request::{RequestKey, Why};
+pub use self::request::{Consent, RequestKey, Why};
 pub use self::sidecar::{HangUp, Identical, Sidecar};
 pub use self::usage::{Format, Report, UsageBy, UsageCommand};
 use self::value::PeriodBound;
@@ -50,10 +53,15 @@ HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_L
 HOLDFAST_DATABASE_URL override server.listen and database.url, and the OTEL_* variables of OpenTelemetry \
 [telemetry].
 
-With --server, or HOLDFAST_SERVER, all commands but serve, sidecar, migrate, backup, restore, check-config, completions and manual work over the network, with an \
-admin key from HOLDFAST_ADMIN_KEY or HOLDFAST_ADMIN_KEY_FILE.
+--server, or HOLDFAST_SERVER, names the administration of a server: an https:// address, or http:// on this \
+machine. All commands but serve, sidecar, migrate, backup, restore, check-config, completions and manual then \
+work over the network, with an admin key from HOLDFAST_ADMIN_KEY, or from the file that HOLDFAST_ADMIN_KEY_FILE \
+names.
 
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
+
+/// Heading of the options that every command has.
+const GLOBAL: &str = "Global options";
 
 /// An OpenAI-compatible gateway for prepaid inference: a request key runs and is charged at most
 /// once.
@@ -61,15 +69,13 @@ Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
 #[command(name = "holdfast", version, after_help = AFTER_HELP)]
 pub struct Cli {
     /// Configuration file (TOML) [env: HOLDFAST_CONFIG]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, value_name = "FILE", help_heading = GLOBAL)]
     pub config: Option<PathBuf>,
-    /// Work at this server's administration instead of beside the database: an https:// address, or
-    /// http:// on this machine. Its admin key is read from HOLDFAST_ADMIN_KEY, or from the file that
-    /// HOLDFAST_ADMIN_KEY_FILE names [env: HOLDFAST_SERVER]
-    #[arg(long, global = true, value_name = "URL")]
+    /// Address of a server's administration, to work there; `holdfast --help` has its keys [env: HOLDFAST_SERVER]
+    #[arg(long, global = true, value_name = "URL", help_heading = GLOBAL)]
     pub server: Option<String>,
-    /// Print JSON: one object, or an array for lists
-    #[arg(long, global = true)]
+    /// Print JSON: one object, or an array for lists; a failure on standard error as an object too
+    #[arg(long, global = true, help_heading = GLOBAL)]
     pub json: bool,
     #[command(subcommand)]
     pub command: Option<Command>,
@@ -243,7 +249,7 @@ pub enum Ledger {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     use clap::CommandFactory;
@@ -265,17 +271,8 @@ mod tests {
         "holdfast",
         "holdfast serve --config h.toml",
         "holdfast check-config --json",
-        "holdfast check-config --database",
         "holdfast check-config --probe",
-        "holdfast migrate up",
-        "holdfast migrate down",
-        "holdfast migrate down --yes",
-        "holdfast migrate status",
-        "holdfast backup /var/backups/holdfast.db",
-        "holdfast restore --check /var/backups/holdfast.db",
         "holdfast restore /var/backups/holdfast.db --json",
-        "holdfast completions bash",
-        "holdfast manual /usr/share/man/man1",
         "holdfast wallet create acme --currency EUR",
         "holdfast wallet deposit acme 10.00",
         "holdfast wallet deposit acme 10 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
@@ -285,38 +282,22 @@ mod tests {
         "holdfast wallet adjust acme 2.5 --reason goodwill --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
         "holdfast wallet deposit acme 10 --source stripe --reference pi_1 --note invoice-7",
         "holdfast wallet update acme --name acme-2 --key-spend 25.00/month",
-        "holdfast wallet suspend acme --reason unpaid",
-        "holdfast wallet resume acme",
-        "holdfast wallet close acme --dry-run",
-        "holdfast wallet posting 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
         "holdfast wallet create acme --key-spend 25.00/month --reason new",
         "holdfast wallet deposit acme 10 --dry-run",
         "holdfast wallet adjust acme -2.50 --reason goodwill --dry-run",
-        "holdfast wallet resume acme --reason paid",
         "holdfast wallet list --name acme --external-id c-17 --state suspended --available-from 1",
-        "holdfast wallet show acme",
-        "holdfast key show laptop",
         "holdfast key update laptop --rpm 60 --tpm none --all-models --no-expires",
         "holdfast key update laptop --external-id c-17 --balance hidden --reason moved",
         "holdfast key update laptop --no-external-id --balance shown",
         "holdfast key list --name laptop --wallet acme --state in_force --model a/b",
         "holdfast key issue --wallet acme --from names --secrets keys --dry-run",
         "holdfast key revoke laptop --reason stolen",
-        "holdfast key suspend laptop --reason unpaid",
-        "holdfast key resume laptop",
         "holdfast admin-key issue --name me --role owner",
-        "holdfast admin-key rotate 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --grace 0s",
-        "holdfast admin-key revoke 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-        "holdfast person invite ada@example.com --role owner --name Ada",
         "holdfast person invite ada@example.com --role holder_admin --wallet acme",
         "holdfast person list --limit 3",
-        "holdfast person show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-        "holdfast person link 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-        "holdfast person revoke 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --role support",
         "holdfast person end 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --erase",
         "holdfast operation cancel 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 --reason runaway",
         "holdfast operation reconcile 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11 --reason gone",
-        "holdfast operation held",
         "holdfast wallet list",
         "holdfast wallet ledger acme",
         "holdfast wallet ledger acme --from 2026-11-01 --to 2026-11-20T09:30:00Z --limit 5",
@@ -331,46 +312,32 @@ mod tests {
         "holdfast key issue --wallet acme --spend-limit 25.00/month --rpm 60 --tpm 90000",
         "holdfast key issue --wallet acme --concurrency 3 --expires 2027-01-31T00:00:00Z",
         "holdfast key list",
-        "holdfast key rotate laptop",
         "holdfast key rotate laptop --grace 0s",
-        "holdfast key revoke laptop",
         "holdfast operation show 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",
-        "holdfast operation show chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11",
-        "holdfast operation show --api-key laptop 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
         "holdfast operation list --stale",
-        "holdfast operation reconcile",
-        "holdfast ledger verify",
         "holdfast wallet create acme --low-balance 5.00",
         "holdfast wallet update acme --no-low-balance",
         "holdfast wallet list --available-from 0 --available-below 5.00 --limit 3",
         "holdfast key list --wallet acme --limit 3",
         "holdfast operation list --running --wallet acme --key bot --model a/b --from 2026-11-01",
         "holdfast operation list --status completed --charge-from 0.1 --charge-to 1 --limit 5",
-        "holdfast posting list --kind deposit --wallet acme",
         "holdfast event list --wallet acme --kind wallet.low",
-        "holdfast event show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-        "holdfast job list",
-        "holdfast job show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
         "holdfast audit list --actor local --use-case wallet.suspend --limit 5",
         "holdfast admin-key list --all",
-        "holdfast admin-key show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
-        "holdfast model list",
         "holdfast price list --model a/b --currency USD",
-        "holdfast node list",
         "holdfast webhook create https://a.example.com/in --wallet acme --kind wallet.low --kind wallet.credited",
-        "holdfast webhook update 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --all-kinds --no-description",
         "holdfast webhook resend 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
     ];
 
     #[test]
-    fn every_command_of_the_manual_is_understood() {
+    fn every_form_of_a_command_is_understood() {
         for line in UNDERSTOOD {
             assert!(parse(line).is_ok(), "{line}: {:?}", parse(line));
         }
     }
 
     /// The words of every command of administration, as clap has them.
-    fn commands(command: &clap::Command, before: &str, found: &mut BTreeSet<String>) {
+    pub(crate) fn commands(command: &clap::Command, before: &str, found: &mut BTreeSet<String>) {
         for sub in command.get_subcommands() {
             let words = format!("{before} {}", sub.get_name()).trim().to_owned();
             if sub.has_subcommands() {

@@ -15,6 +15,7 @@ mod book;
 mod desk;
 mod exclusion;
 mod key;
+mod lookup;
 mod manual;
 mod migrate;
 mod operation;

@@ -168,6 +168,14 @@ impl Door {
         Ok(Self::Network(Box::new(NetworkDoor::new(url, key)?)))
     }
 
+    /// The address of a link: a server that does not know its own is the one that was reached.
+    pub(crate) fn whole(&self, link: String) -> String {
+        match self {
+            Self::Network(door) if link.starts_with('/') => format!("{}{link}", door.url()),
+            Self::Network(_) | Self::Local(_) => link,
+        }
+    }
+
     /// Reads a thing: the path below `/admin/v1`, and the parameters of the query.
     pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, DoorError> {
         let request = || request(&Method::GET, path, query, &Bytes::new());

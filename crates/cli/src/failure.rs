@@ -19,6 +19,14 @@ pub enum CommandFailure {
     NobodyReads,
 }
 
+/// Refusal of the API, as a command reports it.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refusal {
+    pub(crate) code: String,
+    pub(crate) message: String,
+}
+
 /// Result of a command, or of a part of one.
 pub type Result<T = (), E = CommandFailure> = std::result::Result<T, E>;
 
@@ -45,6 +53,19 @@ impl CommandFailure {
             Self::Config(error) => Some(error.to_string()),
             Self::Usage(error) | Self::Failed(error) => Some(format!("{error:#}")),
             Self::Told(_) | Self::NobodyReads => None,
+        }
+    }
+
+    /// Code of the failure: the API's if the API refused, else one of the command line.
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Config(_) => "bad_configuration",
+            Self::Usage(error) | Self::Failed(error) => match error.downcast_ref::<Refusal>() {
+                Some(refusal) => &refusal.code,
+                None if matches!(self, Self::Usage(_)) => "bad_usage",
+                None => "failed",
+            },
+            Self::Told(_) | Self::NobodyReads => "failed",
         }
     }
 

@@ -14,6 +14,7 @@ mod command;
 mod door;
 pub mod failure;
 pub mod output;
+mod table;
 mod view;
 
 pub use crate::command::{ConfigFile, PlaceFlags, administer, maintain};

@@ -6,6 +6,7 @@ use std::io::{self, ErrorKind, IsTerminal, Write};
 use anyhow::Context;
 use comfy_table::{Table, presets};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::failure::{CommandFailure, Result};
 
@@ -31,58 +32,25 @@ impl Output {
 
     /// Prints an object: its JSON, or a line for each field with its name.
     pub fn object(self, view: &impl Serialize, fields: &[(&str, String)]) -> Result {
-        let rows: Vec<_> =
-            fields.iter().map(|(name, value)| [(*name).to_owned(), value.clone()]).collect();
-        self.print(view, None, &rows)
-    }
-
-    /// Several things of one kind.
-    pub fn list(
-        self,
-        views: &[impl Serialize],
-        head: impl AsRef<[&'static str]>,
-        rows: &[impl AsRef<[String]>],
-    ) -> Result {
-        self.sheet(&views, head, rows)
-    }
-
-    /// Prints an object whose parts are the rows of a table.
-    pub fn sheet(
-        self,
-        view: &impl Serialize,
-        head: impl AsRef<[&'static str]>,
-        rows: &[impl AsRef<[String]>],
-    ) -> Result {
-        self.print(view, Some(head.as_ref()), rows)
-    }
-
-    fn print(
-        self,
-        view: &impl Serialize,
-        head: Option<&[&str]>,
-        rows: &[impl AsRef<[String]>],
-    ) -> Result {
-        let text = match self {
-            Self::Json => String::from_utf8_lossy(&holdfast_wire::api::render(view)).into_owned(),
+        match self {
+            Self::Json => json(view),
             Self::Plain => {
-                let head = head.map(|head| head.join("\t"));
-                let lines = head.into_iter().chain(rows.iter().map(|row| row.as_ref().join("\t")));
-                lines.collect::<Vec<_>>().join("\n")
+                let lines = fields.iter().map(|(name, value)| format!("{name}\t{value}"));
+                line(&lines.collect::<Vec<_>>().join("\n"))
             }
             Self::Table => {
                 let mut table = Table::new();
                 table.load_style(presets::NOTHING);
-                if let Some(head) = head {
-                    table.set_header(head.iter().map(|name| name.to_uppercase()));
-                }
-                for row in rows {
-                    table.add_row(row.as_ref());
-                }
-                table.trim_fmt()
+                table.add_rows(fields.iter().map(|(name, value)| [*name, value.as_str()]));
+                line(&table.trim_fmt())
             }
-        };
-        line(&text)
+        }
     }
+}
+
+/// Prints a view as JSON.
+pub fn json(view: &impl Serialize) -> Result {
+    line(&String::from_utf8_lossy(&holdfast_wire::api::render(view)))
 }
 
 /// Prints a line at once.
@@ -99,6 +67,23 @@ pub fn text(text: &str) -> Result {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(CommandFailure::NobodyReads),
         written => Ok(written.context("standard output cannot be written")?),
     }
+}
+
+/// Prints an error: a line for people, or the object `{"error":{"code":…,"message":…}}`.
+pub fn error(is_json: bool, code: &str, message: &str) {
+    if is_json {
+        let body = json!({ "error": { "code": code, "message": message } });
+        note(&String::from_utf8_lossy(&holdfast_wire::api::render(&body)));
+    } else {
+        note(&format!("error: {message}"));
+    }
+}
+
+/// Shows a question, whose answer is typed in the same line.
+pub(crate) fn prompt(question: &str) {
+    let mut terminal = io::stderr().lock();
+    let shown = write!(terminal, "{question}").and_then(|()| terminal.flush());
+    drop(shown);
 }
 
 /// Tells a person something beside the answer. Where standard error is gone there is nobody to

@@ -2,6 +2,7 @@
 //! so that a test can say what is set.
 
 use std::env::VarError;
+use std::ffi::OsString;
 
 use holdfast_net::{BadProxy, Proxies};
 
@@ -17,6 +18,11 @@ pub(crate) fn process(name: &str) -> Option<String> {
         // Not as if it were not set: whatever it is then judged by tells that it is wrong.
         Err(VarError::NotUnicode(value)) => Some(value.to_string_lossy().into_owned()),
     }
+}
+
+/// Arguments of this process, the name of the program first.
+pub fn arguments() -> impl Iterator<Item = OsString> {
+    std::env::args_os()
 }
 
 /// The operator's proxies, for a command without a configuration file.

@@ -12,10 +12,9 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use clap::Parser;
 use tokio::runtime::Builder;
 
-use holdfast_cli::arguments::{AdminCommand, Cli, Command, Ledger, ProcessCommand};
+use holdfast_cli::arguments::{self, AdminCommand, Cli, Command, Ledger, ProcessCommand};
 use holdfast_cli::failure::{CommandFailure, Status};
 use holdfast_cli::output::{self, Output};
 use holdfast_cli::{ConfigFile, PlaceFlags, administer, maintain};
@@ -38,22 +37,33 @@ fn main() -> ExitCode {
         output::note("error: TLS was set up twice");
         return Status::Failed.into();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match arguments::of_process() {
         Ok(cli) => cli,
-        Err(answer) => {
-            let code = u8::try_from(answer.exit_code()).unwrap_or(2);
-            return if answer.print().is_ok() { code.into() } else { Status::Failed.into() };
-        }
+        Err(answer) => return refused(&answer),
     };
+    let is_json = cli.json;
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                output::note(&format!("error: {message}"));
+                output::error(is_json, failure.code(), &message);
             }
             failure.exit_code()
         }
     }
+}
+
+/// Prints what clap answers in place of a command: help, the version, or a mistake in the arguments.
+fn refused(answer: &clap::Error) -> ExitCode {
+    let is_json = holdfast_config::arguments().take_while(|it| it != "--").any(|it| it == "--json");
+    if answer.use_stderr() && is_json {
+        let text = answer.to_string();
+        let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+        output::error(is_json, "bad_usage", message);
+    } else if answer.print().is_err() {
+        return Status::Failed.into();
+    }
+    u8::try_from(answer.exit_code()).map_or_else(|_too_large| Status::Usage.into(), ExitCode::from)
 }
 
 /// A runtime of one thread on one core, where sharing work between threads only costs time; else

@@ -137,7 +137,7 @@ fn roles_of_the_command_line_are_those_of_the_network() {
     check(&hidden, 404, "not_found");
     let listed = get(&gateway, "/v1/wallets", &viewer).json();
     assert_eq!(listed["data"].as_array().unwrap().len(), 1, "{listed}");
-    drop(site.cli(&["admin-key", "revoke", &id]).ok());
+    drop(site.cli(&["admin-key", "revoke", &id, "--yes"]).ok());
     // Looked up at each request: the next one is refused.
     check(&get(&gateway, "/v1/wallets", &viewer), 401, "invalid_admin_key");
     gateway.stop();

@@ -119,7 +119,7 @@ fn what_is_not_there_is_not_made_up() {
         &["wallet", "create", "main"],
         &["key", "issue", "--wallet", "nobody"],
         &["key", "issue", "--wallet", "main", "--name", "main-key"],
-        &["key", "revoke", "nobody"],
+        &["key", "revoke", "nobody", "--yes"],
         &["operation", "show", &nobody],
         &["operation", "show", "--api-key", "main-key", &nobody],
         &["operation", "show", "--api-key", "nobody", &nobody],
@@ -187,9 +187,9 @@ fn a_key_is_shown_whole_once() {
     assert_eq!(list[1]["revoked_at"], Value::Null);
     assert!(!list.to_string().contains(parts[2]));
 
-    let revoked = site.json(&["key", "revoke", "laptop"]);
+    let revoked = site.json(&["key", "revoke", "laptop", "--yes"]);
     assert!(revoked["revoked_at"].is_string(), "{revoked}");
-    let again = site.json(&["key", "revoke", "laptop"]);
+    let again = site.json(&["key", "revoke", "laptop", "--yes"]);
     assert_eq!(again, revoked, "a second time changes nothing");
     assert_eq!(site.json(&["key", "list"])[1]["credentials"], json!([]));
     let taken = site.cli(&["key", "issue", "--wallet", "main", "--name", "laptop"]).failed(1);

@@ -267,7 +267,7 @@ fn a_server_secret_that_fits_no_api_key_is_refused_before_it_turns_everybody_awa
 
     // Without a credential in force there is nothing to keep a secret for.
     for key in ["main-key", "newer"] {
-        let _revoked = site.json(&["key", "revoke", key]);
+        let _revoked = site.json(&["key", "revoke", key, "--yes"]);
     }
     let latest = site.another_key(&account.wallet, "latest");
     let gateway = site.serve();

@@ -266,7 +266,7 @@ fn whatever_an_edit_may_set_a_command_sets_and_says_why() {
     let edit = ["--no-external-id", "--balance", "shown"];
     let edited = site.json(&[&["key", "update", "laptop"], &edit[..]].concat());
     assert_eq!((&edited["external_id"], &edited["balance"]), (&json!(null), &json!("shown")));
-    drop(site.cli(&["key", "revoke", "laptop", "--reason", "was stolen"]).ok());
+    drop(site.cli(&["key", "revoke", "laptop", "--reason", "was stolen", "--yes"]).ok());
     drop(site.cli(&["wallet", "update", "acme", "--name", "a", "--reason", "a new name"]).ok());
     let trail = site.json(&["audit", "list"]);
     let reasons = trail.as_array().unwrap().iter().filter_map(|row| row["reason"].as_str());

@@ -116,6 +116,7 @@ mod streams_live;
 mod supervised;
 mod suspension;
 mod taken_over;
+mod terminal;
 mod told;
 mod tools;
 mod traces;

@@ -360,6 +360,6 @@ fn postgres_every_command_works_beside_the_nodes() {
     let rotated = site.rotate(account, "1h");
     let key = request_key();
     check_completion(&second.complete(&rotated, &key, &acme("Say hello")), &key, false);
-    drop(site.json(&["key", "revoke", &account.id]));
+    drop(site.json(&["key", "revoke", &account.id, "--yes"]));
     assert_eq!(site.verify()["operations"], json!(2));
 }

@@ -116,7 +116,7 @@ fn api_keys_are_listed_by_their_state() {
     let suspended = site.key_with(&account.wallet, &["--name", "slow"]);
     let revoked = site.key_with(&account.wallet, &["--name", "gone"]);
     drop(site.cli(&["key", "suspend", "slow", "--reason", "too much"]).ok());
-    drop(site.cli(&["key", "revoke", "gone"]).ok());
+    drop(site.cli(&["key", "revoke", "gone", "--yes"]).ok());
     for (state, expected) in [
         ("in_force", vec![&account.id, &suspended.id]),
         ("suspended", vec![&suspended.id]),

@@ -207,7 +207,7 @@ fn what_is_only_for_streams_is_refused_without_one() {
 fn whatever_is_wrong_with_an_api_key_the_answer_is_the_same() {
     let world = World::simulated(|config| config);
     let revoked = world.site.another_key(&world.account.wallet, "revoked");
-    let _view = world.site.json(&["key", "revoke", &revoked.id]);
+    let _view = world.site.json(&["key", "revoke", &revoked.id, "--yes"]);
     let unknown = "hfk_0000000000000000000001_0000000000000000000000000000000000000000001";
     let swapped = {
         let (id, secret) = world.account.key.rsplit_once('_').unwrap();
@@ -247,7 +247,7 @@ fn a_revoked_key_stops_within_seconds() {
     let world = World::simulated(|config| config);
     let key = request_key();
     check_completion(&world.gateway.send(&world.request(&key, &sim("Hello there"))), &key, false);
-    let _view = world.site.json(&["key", "revoke", &world.account.id]);
+    let _view = world.site.json(&["key", "revoke", &world.account.id, "--yes"]);
     until("the revocation bites", || {
         let answer = world.gateway.get(&world.account, "/v1/wallet");
         (answer.status == 401).then_some(())
@@ -267,7 +267,7 @@ fn what_runs_under_a_revoked_key_finishes_and_is_paid() {
     let request = Request::completion(&account.key, &key, acme("Say hello"));
     let running = request.begin(gateway.address());
     upstream.wait_for(1);
-    let _view = site.json(&["key", "revoke", &account.id]);
+    let _view = site.json(&["key", "revoke", &account.id, "--yes"]);
     until("the revocation bites", || {
         (gateway.get(&account, "/v1/wallet").status == 401).then_some(())
     });

@@ -144,7 +144,7 @@ fn compare(site: &Site, remote: &Remote<'_>, named: &Names<'_>) {
             &account.id,
         ],
         &["key", "rotate", "nobody"],
-        &["admin-key", "revoke", &account.id, "--key", &account.id],
+        &["admin-key", "revoke", &account.id, "--key", &account.id, "--yes"],
         &["operation", "cancel", &account.id, "--reason", "x", "--key", &account.id],
     ] {
         drop(check_same(site, remote, arguments));
@@ -177,7 +177,7 @@ fn change_it_all(site: &Site, remote: &Remote<'_>, named: &Names<'_>) {
     drop(remote.json(&["wallet", "refund", operation, "0.000001"]));
     let rotated = remote.json(&["key", "rotate", "bot", "--grace", "0s", "--reason", "lost"]);
     assert_ne!(rotated["key"], *account.key);
-    drop(remote.json(&["key", "revoke", "bot"]));
+    drop(remote.json(&["key", "revoke", "bot", "--yes"]));
     assert_eq!(remote.json(&["operation", "reconcile"]), json!([]));
     for arguments in [
         &["key", "list"][..],
@@ -298,7 +298,7 @@ fn an_admin_key_comes_from_the_environment_or_a_file_of_its_owners_alone() {
     let wrong = ended.cli(&["wallet", "list"]).failed(1);
     assert!(wrong.contains("HOLDFAST_ADMIN_KEY") && !wrong.contains(&ended.key), "{wrong}");
     let issued = site.json(&["admin-key", "issue", "--name", "ended", "--role", "owner"]);
-    drop(site.cli(&["admin-key", "revoke", &text(&issued, "id")]).ok());
+    drop(site.cli(&["admin-key", "revoke", &text(&issued, "id"), "--yes"]).ok());
     let ended = Remote { key: text(&issued, "key"), ..ended };
     assert_eq!(ended.cli(&["wallet", "list"]).failed(1), wrong, "the same for every cause");
     gateway.stop();

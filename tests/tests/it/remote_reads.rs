@@ -206,7 +206,7 @@ fn live_people(site: &Site, remote: &Remote<'_>) {
     }
     let ended = ["person", "revoke", &other, "--role", "holder_viewer", "--wallet", "main"];
     assert_eq!(site.json(&ended)["id"], json!(other));
-    let ended = remote.json(&["person", "end", &other, "--erase"]);
+    let ended = remote.json(&["person", "end", &other, "--erase", "--yes"]);
     assert_eq!(ended["id"], json!(other));
     let shown = check_same(site, remote, &["person", "show", &other]);
     assert!(!shown.stdout.contains("bob@example.com") && shown.stdout.contains("ended"));
@@ -220,7 +220,7 @@ fn live_people(site: &Site, remote: &Remote<'_>) {
         &["person", "show", &nobody][..],
         &["person", "link", &nobody, "--key", &nobody],
         &["person", "link", &other, "--key", &nobody],
-        &["person", "end", &nobody, "--key", &nobody],
+        &["person", "end", &nobody, "--key", &nobody, "--yes"],
         &["person", "revoke", &id, "--role", "holder_admin", "--key", &nobody],
         &["person", "invite", "carl@example.com", "--role", "holder_admin", "--key", &nobody],
         &["person", "invite", "c@d.example", "--role", "support", "--wallet", "nobody"],

@@ -137,7 +137,7 @@ fn an_old_credential_ends_with_its_grace_and_like_an_unknown_one() {
 #[test]
 fn what_has_ended_is_not_rotated() {
     let (site, account) = Site::funded(&Config::simulated());
-    let _view = site.json(&["key", "revoke", &account.id]);
+    let _view = site.json(&["key", "revoke", &account.id, "--yes"]);
     let said = site.cli(&["key", "rotate", &account.id]).failed(1);
     assert!(said.contains("is revoked or past its end"), "{said}");
     let said = site.cli(&["key", "rotate", "nobody"]).failed(1);

@@ -44,7 +44,7 @@ fn change_keys(desk: &Desk<'_>) {
     );
     desk.says(&["key", "resume", "euro-1"], &["euro-1"]);
     desk.says(&["key", "update", "euro-1", "--name", "euro-1-old"], &["euro-1-old"]);
-    desk.says(&["key", "revoke", "euro-1-old"], &["euro-1-old"]);
+    desk.says(&["key", "revoke", "euro-1-old", "--yes"], &["euro-1-old"]);
     desk.says(&issue, &["hfk_"]);
 }
 
@@ -54,7 +54,7 @@ fn change_wallets(desk: &Desk<'_>) {
     desk.says(&["wallet", "update", "other", "--name", "another"], &["another"]);
     desk.says(&["wallet", "suspend", "another", "--reason", "has not paid"], &["another"]);
     desk.says(&["wallet", "resume", "another"], &["another"]);
-    desk.says(&["wallet", "close", "another"], &["another"]);
+    desk.says(&["wallet", "close", "another", "--yes"], &["another"]);
 }
 
 /// What is used of limits, and whatever is to be found among many.

@@ -16,9 +16,9 @@ use holdfast_domain::limits::CountLimit;
 use uuid::Uuid;
 
 use super::grant::{self, Expiry, Models, Span, SpendCap};
-use super::read::Newest;
+use super::read::{ColumnChoice, Rows};
 use super::request::VerbOrder;
-use super::{RequestKey, Why};
+use super::{Consent, RequestKey, Why};
 
 #[derive(Debug, Subcommand)]
 pub enum AdminKey {
@@ -56,7 +56,7 @@ pub enum AdminKey {
         #[arg(long)]
         all: bool,
         #[command(flatten)]
-        newest: Newest,
+        rows: Rows,
     },
     /// Show an admin key
     Show {
@@ -67,6 +67,8 @@ pub enum AdminKey {
     Revoke {
         /// Id of the admin key
         id: Uuid,
+        #[command(flatten)]
+        consent: Consent,
         #[command(flatten)]
         why: Why,
     },
@@ -118,6 +120,8 @@ pub struct KeyFilter {
     /// At most this many, the newest [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<u32>,
+    #[command(flatten)]
+    pub columns: ColumnChoice,
 }
 
 /// Changes of an API key that is there.
@@ -154,6 +158,8 @@ pub enum KeyVerb {
         /// Id or name of the API key
         key: Reference,
         #[command(flatten)]
+        consent: Consent,
+        #[command(flatten)]
         why: Why,
     },
 }
@@ -161,14 +167,14 @@ pub enum KeyVerb {
 impl KeyVerb {
     /// Row of the verb, its resource, and why.
     pub(crate) fn order(self) -> VerbOrder<Reference> {
-        let (verb, subject, why) = match self {
+        let (verb, subject, consent, why) = match self {
             Self::Suspend { key, reason, request } => {
-                (&verbs::SUSPEND_API_KEY, key, Why { reason: Some(reason), request })
+                (&verbs::SUSPEND_API_KEY, key, None, Why { reason: Some(reason), request })
             }
-            Self::Resume { key, why } => (&verbs::RESUME_API_KEY, key, why),
-            Self::Revoke { key, why } => (&verbs::REVOKE_API_KEY, key, why),
+            Self::Resume { key, why } => (&verbs::RESUME_API_KEY, key, None, why),
+            Self::Revoke { key, consent, why } => (&verbs::REVOKE_API_KEY, key, Some(consent), why),
         };
-        VerbOrder { verb, subject, why }
+        VerbOrder { verb, subject, consent, why }
     }
 }
 

@@ -5,7 +5,7 @@ use holdfast_accounts::{Reason, Reference};
 use holdfast_domain::Micros;
 use uuid::Uuid;
 
-use super::read::Newest;
+use super::read::{ColumnChoice, Rows};
 use super::value::{self, OperationName};
 use super::{Period, RequestKey};
 
@@ -16,7 +16,10 @@ pub enum Operation {
     /// List operations, newest first
     List(Box<OperationFilter>),
     /// What running operations hold, by currency
-    Held,
+    Held {
+        #[command(flatten)]
+        columns: ColumnChoice,
+    },
     /// Ask a running operation to end; what has arrived of its answer is kept and charged
     Cancel {
         /// Operation id or completion id
@@ -83,7 +86,7 @@ pub struct OperationFilter {
     #[command(flatten)]
     pub created: Period,
     #[command(flatten)]
-    pub newest: Newest,
+    pub rows: Rows,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

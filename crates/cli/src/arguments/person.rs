@@ -5,9 +5,9 @@ use holdfast_accounts::{Name, Reference};
 use holdfast_domain::admin::{EmailAddress, Role};
 use uuid::Uuid;
 
-use super::Why;
 use super::grant;
-use super::read::Newest;
+use super::read::Rows;
+use super::{Consent, Why};
 
 #[derive(Debug, Subcommand)]
 pub enum Person {
@@ -31,7 +31,7 @@ pub enum Person {
     /// List people, newest first
     List {
         #[command(flatten)]
-        newest: Newest,
+        rows: Rows,
     },
     /// Show a person with their roles
     Show {
@@ -66,6 +66,8 @@ pub enum Person {
         /// Erase their e-mail address and name as well
         #[arg(long)]
         erase: bool,
+        #[command(flatten)]
+        consent: Consent,
         #[command(flatten)]
         why: Why,
     },

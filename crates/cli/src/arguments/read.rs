@@ -7,12 +7,32 @@ use uuid::Uuid;
 use super::Why;
 use super::value;
 
-/// Length of a list.
-#[derive(Debug, Clone, Copy, Args)]
-pub struct Newest {
-    /// At most this many, the newest
+/// Columns of a list.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ColumnChoice {
+    /// Only these columns, in this order: names with a comma between
+    #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
+    pub columns: Option<Vec<String>>,
+    /// All columns, however narrow the terminal is
+    #[arg(long, conflicts_with = "columns")]
+    pub wide: bool,
+}
+
+impl ColumnChoice {
+    /// True if nothing was chosen.
+    pub(crate) const fn is_default(&self) -> bool {
+        self.columns.is_none() && !self.wide
+    }
+}
+
+/// Rows and columns of a list.
+#[derive(Debug, Clone, Args)]
+pub struct Rows {
+    /// At most this many rows
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub limit: u32,
+    #[command(flatten)]
+    pub columns: ColumnChoice,
 }
 
 /// Commands that read, and one that takes back what waits.
@@ -52,7 +72,7 @@ pub enum Posting {
         #[arg(long, value_name = "WALLET")]
         wallet: Option<Reference>,
         #[command(flatten)]
-        newest: Newest,
+        rows: Rows,
     },
 }
 
@@ -77,7 +97,7 @@ pub enum EventCommand {
         #[arg(long)]
         kind: Option<String>,
         #[command(flatten)]
-        newest: Newest,
+        rows: Rows,
     },
     /// Show an event
     Show {
@@ -92,7 +112,7 @@ pub enum JobCommand {
     /// List jobs, newest first; the oldest of those that have ended are not kept
     List {
         #[command(flatten)]
-        newest: Newest,
+        rows: Rows,
     },
     /// Show a job, how far it is, and what it has found
     Show {
@@ -124,7 +144,7 @@ pub enum Audit {
         #[arg(long)]
         use_case: Option<String>,
         #[command(flatten)]
-        newest: Newest,
+        rows: Rows,
     },
 }
 
@@ -133,9 +153,8 @@ pub enum Model {
     /// List the models that a server serves, with their routes; beside the database those that are
     /// configured
     List {
-        /// At most this many
-        #[arg(long, value_name = "N", default_value_t = 1_000)]
-        limit: u32,
+        #[command(flatten)]
+        rows: Rows,
     },
 }
 
@@ -149,9 +168,8 @@ pub enum Price {
         /// Only those in this currency
         #[arg(long, value_name = "CODE")]
         currency: Option<String>,
-        /// At most this many
-        #[arg(long, value_name = "N", default_value_t = 1_000)]
-        limit: u32,
+        #[command(flatten)]
+        rows: Rows,
     },
 }
 
@@ -159,8 +177,7 @@ pub enum Price {
 pub enum NodeCommand {
     /// List the names that processes have taken, and which of them are alive
     List {
-        /// At most this many
-        #[arg(long, value_name = "N", default_value_t = 1_000)]
-        limit: u32,
+        #[command(flatten)]
+        rows: Rows,
     },
 }

@@ -1,7 +1,9 @@
-//! Arguments that go with every change: its request key, and why it is made.
+//! Arguments that go with a change: its request key, its reason, and the consent to one that cannot be undone.
 
 use std::fmt;
+use std::io::{self, IsTerminal};
 
+use anyhow::{Context, anyhow};
 use clap::Args;
 use holdfast_accounts::{Reason, Verb};
 use serde_json::{Value, json};
@@ -9,6 +11,8 @@ use uuid::Uuid;
 
 use super::value;
 use crate::door::{ChangeKey, ChangeRequest};
+use crate::failure::{CommandFailure, Result};
+use crate::output::prompt;
 
 /// Key of a change.
 #[derive(Clone, Copy, Args)]
@@ -30,6 +34,43 @@ impl fmt::Debug for RequestKey {
     /// for the same whether its key was made or given.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RequestKey")
+    }
+}
+
+/// Consent to what cannot be undone.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Consent {
+    /// Do it without the question that a terminal shows; required without a terminal
+    #[arg(long)]
+    pub yes: bool,
+}
+
+impl Consent {
+    /// Returns if `--yes` was given, or a person at the terminal agrees to `act`, such as `revoke the API key bot`.
+    /// Called before a request is sent.
+    ///
+    /// # Errors
+    ///
+    /// A usage error without a terminal; a failure if the person does not agree.
+    pub(crate) async fn obtain(self, act: &str) -> Result {
+        if self.yes {
+            return Ok(());
+        }
+        if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
+            return Err(CommandFailure::Usage(anyhow!(
+                "nothing was done: to {act} cannot be undone; give --yes to do it without a question"
+            )));
+        }
+        prompt(&format!("To {act} cannot be undone. Go on? [y/N] "));
+        let line = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            io::stdin().read_line(&mut line).map(|_count| line)
+        });
+        let line = line.await.map_err(anyhow::Error::from)?.context("no answer was read")?;
+        match line.trim() {
+            "y" | "Y" | "yes" => Ok(()),
+            _no => Err(anyhow!("nothing was done").into()),
+        }
     }
 }
 
@@ -60,10 +101,19 @@ impl Why {
 pub(crate) struct VerbOrder<R> {
     pub(crate) verb: &'static Verb,
     pub(crate) subject: R,
+    /// Consent to a verb that cannot be undone.
+    pub(crate) consent: Option<Consent>,
     pub(crate) why: Why,
 }
 
-impl<R> VerbOrder<R> {
+impl<R: fmt::Display> VerbOrder<R> {
+    /// Obtains the consent to a verb that cannot be undone, before a request is sent.
+    pub(crate) async fn obtain_consent(&self) -> Result {
+        let Some(consent) = self.consent else { return Ok(()) };
+        let Self { verb, subject, .. } = self;
+        consent.obtain(&format!("{} the {} {subject}", verb.word, verb.subject.nouns().name)).await
+    }
+
     /// The change that carries it out on the resource of this id.
     pub(crate) fn change(&self, id: &str) -> ChangeRequest {
         self.why.post(self.verb.endpoint().replace("{id}", id), json!({}))

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use holdfast_accounts::{Reason, Reference};
 
 use super::Period;
+use super::read::ColumnChoice;
 
 #[derive(Debug, Subcommand)]
 pub enum UsageCommand {
@@ -46,6 +47,8 @@ pub struct Report {
     /// Format of the output [default: a table on a terminal, else lines with tabs]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
+    #[command(flatten)]
+    pub columns: ColumnChoice,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

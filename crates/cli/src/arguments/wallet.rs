@@ -6,9 +6,10 @@ use holdfast_domain::{Currency, Micros};
 use uuid::Uuid;
 
 use super::grant::SpendCap;
+use super::read::ColumnChoice;
 use super::request::VerbOrder;
 use super::value::{self, Amount, Correction, OperationName};
-use super::{Period, RequestKey, Why};
+use super::{Consent, Period, RequestKey, Why};
 
 #[derive(Debug, Subcommand)]
 pub enum Wallet {
@@ -60,8 +61,10 @@ pub enum Wallet {
         #[arg(long, value_name = "N", default_value_t = 1_000)]
         limit: u32,
         /// For spreadsheets: RFC 4180, amounts in micros
-        #[arg(long)]
+        #[arg(long, conflicts_with_all = ["columns", "wide"])]
         csv: bool,
+        #[command(flatten)]
+        columns: ColumnChoice,
     },
 }
 
@@ -86,6 +89,8 @@ pub struct WalletFilter {
     /// At most this many, the newest [default: all]
     #[arg(long, value_name = "N")]
     pub limit: Option<u32>,
+    #[command(flatten)]
+    pub columns: ColumnChoice,
 }
 
 /// Changes of a wallet that is there.
@@ -131,6 +136,8 @@ pub enum WalletChange {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
+        consent: Consent,
+        #[command(flatten)]
         why: Why,
     },
 }
@@ -166,7 +173,7 @@ impl WalletVerb {
             }
             Self::Resume { wallet, why } => (&verbs::RESUME_WALLET, wallet, why),
         };
-        VerbOrder { verb, subject, why }
+        VerbOrder { verb, subject, consent: None, why }
     }
 }
 

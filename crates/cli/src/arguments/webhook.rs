@@ -4,7 +4,7 @@ use clap::Subcommand;
 use holdfast_accounts::{Reference, verbs};
 use uuid::Uuid;
 
-use super::read::Newest;
+use super::read::Rows;
 use super::request::VerbOrder;
 use super::{Why, value};
 
@@ -32,7 +32,7 @@ pub enum Webhook {
         #[arg(long, value_name = "WALLET")]
         wallet: Option<Reference>,
         #[command(flatten)]
-        newest: Newest,
+        rows: Rows,
     },
     /// Show a webhook
     Show {
@@ -48,7 +48,7 @@ pub enum Webhook {
         #[arg(value_name = "UUID", value_parser = value::id)]
         id: Uuid,
         #[command(flatten)]
-        newest: Newest,
+        rows: Rows,
     },
 }
 
@@ -137,6 +137,6 @@ impl WebhookVerb {
             Self::Disable { id, why } => (&verbs::DISABLE_WEBHOOK, id, why),
             Self::Enable { id, why } => (&verbs::ENABLE_WEBHOOK, id, why),
         };
-        VerbOrder { verb, subject, why }
+        VerbOrder { verb, subject, consent: None, why }
     }
 }

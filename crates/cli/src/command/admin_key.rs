@@ -8,24 +8,32 @@ use super::key::end;
 use super::sheet::{Paging, Sheet};
 use super::wallet;
 use crate::arguments;
-use crate::arguments::read::Newest;
 use crate::failure::Result;
 use crate::output::note;
+use crate::table::Column;
 use crate::view::{some_text, text, with};
 
 const ADMIN_KEYS: Sheet = Sheet {
     path: "/admin_keys",
     things: "admin keys",
-    columns: &["id", "name", "role", "wallet_id", "created_at", "ends_at", "revoked_at"],
-    more: &["created_by"],
+    columns: &[
+        Column::id("id"),
+        Column::text("name"),
+        Column::text("role"),
+        Column::text("wallet_id").second(),
+        Column::moment("created_at").second(),
+        Column::moment("ends_at").second(),
+        Column::moment("revoked_at").third(),
+    ],
+    more: &[Column::text("created_by")],
     paging: Paging::Pages,
 };
 
 pub(super) async fn run(desk: &Desk<'_>, command: arguments::AdminKey) -> Result {
     let (nothing, change) = match command {
-        arguments::AdminKey::List { all, newest: Newest { limit } } => {
+        arguments::AdminKey::List { all, rows } => {
             let state = (!all).then(|| "in_force".to_owned());
-            return ADMIN_KEYS.list(desk, &[("state", state)], limit).await;
+            return ADMIN_KEYS.list(desk, &[("state", state)], &rows).await;
         }
         arguments::AdminKey::Show { id } => return ADMIN_KEYS.show(desk, id).await,
         arguments::AdminKey::Issue { name, role, wallet, expires, why } => {
@@ -43,7 +51,8 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::AdminKey) -> Result
             let path = format!("/admin_keys/{id}/rotate");
             ("the admin key was not rotated", why.post(path, body))
         }
-        arguments::AdminKey::Revoke { id, why } => {
+        arguments::AdminKey::Revoke { id, consent, why } => {
+            consent.obtain(&format!("revoke the admin key {id}")).await?;
             let path = format!("/admin_keys/{id}/revoke");
             ("the admin key was not revoked", why.post(path, json!({})))
         }

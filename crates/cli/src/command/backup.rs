@@ -10,8 +10,9 @@
 //! goes back in time, and says so. Neither writes over anything.
 
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail};
 use holdfast_config::Config;
@@ -24,14 +25,11 @@ use holdfast_store::{DatabaseUrl, Options, ServeLock, Store, migrate};
 use holdfast_wire::api::{VerificationView, rfc3339};
 use serde::Serialize;
 
-use super::book::{self, AuditReport};
+use super::book::{self, AuditReport, IN_FILE, ON_TERMINAL};
 use crate::failure::{CommandFailure, Result};
 use crate::output::{Output, note};
 use crate::view::NOTHING;
 use holdfast_bootstrap::secret::{self, SecretError};
-
-/// Time between two lines of progress: a short copy ends before the first.
-const EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Serialize)]
 struct BackupView {
@@ -243,11 +241,13 @@ fn database_file<'a>(config: &'a Config, instead: &str) -> Result<&'a Path> {
     })
 }
 
+/// Notes how far a copy is. A short copy ends before the first note.
 fn progress() -> impl FnMut(u64, u64) + Send + 'static {
+    let every = if io::stderr().is_terminal() { ON_TERMINAL } else { IN_FILE };
     let mut told = Instant::now();
     move |done, of| {
-        if told.elapsed() >= EVERY {
-            note(&format!("pages: {done} of {of}"));
+        if told.elapsed() >= every {
+            note(&format!("copied: {done} of {of} pages"));
             told = Instant::now();
         }
     }

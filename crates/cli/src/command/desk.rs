@@ -99,7 +99,7 @@ impl Need {
             AdminCommand::Operation(command) => match command {
                 Operation::Show(_)
                 | Operation::List(_)
-                | Operation::Held
+                | Operation::Held { .. }
                 | Operation::Reconcile { operation: None, .. } => Self::Nothing,
                 Operation::Cancel { .. } => Self::Trail,
                 Operation::Reconcile { operation: Some(_), .. } => Self::Trail,
@@ -146,7 +146,6 @@ impl Need {
             Self::Nothing | Self::Known | Self::Trail | Self::Issue => accounts,
         };
         let accounts = accounts.serving(Arc::new(ConfiguredOffers::of(config)));
-        let url = config.admin.as_ref().and_then(|admin| admin.url.clone());
         // A port that the kernel chooses is known to the process that has it alone.
         let holders = config
             .console
@@ -154,7 +153,12 @@ impl Need {
             .as_ref()
             .filter(|it| it.url.is_some() || it.listen.first().port() != 0);
         let holders = holders.map(|holders| holders.origin(holders.listen.first()));
-        let options = AdminOptions::of_links(url, holders);
+        let options = config
+            .admin
+            .as_ref()
+            .and_then(|admin| AdminOptions::new(admin.listen.first(), admin.url.clone()));
+        let options = options.unwrap_or_else(|| AdminOptions::of_links(None, None));
+        let options = options.with_holders(holders);
         Ok(Door::Local(Box::new(LocalDoor::new(LocalApi::new(accounts, options)))))
     }
 }

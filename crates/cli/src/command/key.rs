@@ -17,13 +17,17 @@ mod credential;
 
 use anyhow::anyhow;
 use holdfast_accounts::Reference;
-use holdfast_domain::limits::CountLimit;
+use holdfast_domain::Micros;
+use holdfast_domain::limits::{CountLimit, Counter, Span, Unit};
 use serde_json::{Map, Value};
 
+use super::lookup::Lookup;
+use super::sheet::WalletNames;
 use super::{Desk, wallet};
 use crate::arguments;
 use crate::arguments::grant::Expiry;
 use crate::failure::Result;
+use crate::table::{Column, Table};
 use crate::view::{self, member, some_amount, some_text, spend, text, with};
 
 const SPEND: [&str; 2] = ["spend_micros", "spend_window"];
@@ -48,23 +52,62 @@ async fn show(desk: &Desk<'_>, key: &Reference) -> Result {
     let path = path(&find(desk, key).await?, "");
     let found = desk.door.get(&path, &[]).await;
     let found = found.map_err(|error| error.because("the API key was not shown"))?;
+    let currency = currency(desk, &found).await?;
     let mut lines = lines(&found);
     let counters = member(&found, "counters").as_array().into_iter().flatten();
-    let readings: Vec<_> =
-        counters.map(|counter| (text(counter, "counter"), text(counter, "used"))).collect();
-    lines.extend(readings.iter().map(|(counter, used)| (counter.as_str(), used.clone())));
-    lines.extend(some_amount(&found, "exposure_micros").map(|it| ("exposure", it)));
+    let readings = counters.filter_map(|counter| reading(&found, counter, &currency));
+    lines.extend(readings);
+    let exposure = some_amount(&found, "exposure_micros");
+    lines.extend(exposure.map(|it| ("exposure", format!("{it} {currency} this month"))));
     desk.output.object(&printed(found.clone()), &lines)
+}
+
+/// Currency of an API key's wallet.
+async fn currency(desk: &Desk<'_>, key: &Value) -> Result<String> {
+    let wallet = desk.door.get(&format!("/wallets/{}", text(key, "wallet_id")), &[]).await;
+    let wallet = wallet.map_err(|error| error.because("the API key's wallet was not read"))?;
+    Ok(text(&wallet, "currency"))
+}
+
+/// A counter beside its limit, such as `0.114767 of 5.00 USD today`; none if the key has no such limit.
+fn reading(key: &Value, reading: &Value, currency: &str) -> Option<(&'static str, String)> {
+    let name = reading.get("counter")?.as_str()?;
+    let counter = Counter::ALL.into_iter().find(|counter| counter.label() == name)?;
+    let used = member(reading, "used").as_i64()?;
+    let (used, limit) = match counter.unit() {
+        Unit::Micros => {
+            let window = some_text(key, "spend_window")?;
+            let limit =
+                some_amount(key, "spend_micros").filter(|_| name == format!("spend_{window}"))?;
+            (Micros::new(used).to_string(), format!("{limit} {currency}"))
+        }
+        Unit::Requests | Unit::Tokens | Unit::Running => {
+            let row = CountLimit::ALL
+                .map(CountLimit::row)
+                .into_iter()
+                .find(|row| row.counter == counter)?;
+            (used.to_string(), some_text(key, row.member)?)
+        }
+    };
+    let span = match (counter.span(), counter.unit()) {
+        (Span::Minute, _) => "this minute",
+        (Span::Day, _) => "today",
+        (Span::Month, _) => "this month",
+        (Span::Ever, Unit::Running) => "at once",
+        (Span::Ever, Unit::Requests | Unit::Tokens | Unit::Micros) => "in all",
+    };
+    Some((counter.label(), format!("{used} of {limit} {span}")))
 }
 
 /// Fields of an API key, and since when it is suspended.
 fn lines(key: &Value) -> Vec<(&'static str, String)> {
-    let mut lines = fields(key).to_vec();
+    let mut lines: Vec<_> = FIELDS.map(|name| (name, field(key, name))).into();
     lines.extend(some_text(key, "suspended_at").map(|at| ("suspended_at", at)));
     lines
 }
 
 async fn list(desk: &Desk<'_>, filter: arguments::KeyFilter) -> Result {
+    let table = Table::new(desk.output, &filter.columns, &COLUMNS)?;
     let query = [
         ("name", filter.name.map(|name| name.as_str().to_owned())),
         ("wallet_id", wallet::id_of(desk, filter.wallet.as_ref()).await?),
@@ -73,18 +116,13 @@ async fn list(desk: &Desk<'_>, filter: arguments::KeyFilter) -> Result {
     ];
     let keys = wallet::oldest_first(desk, "/api_keys", &query, filter.limit).await;
     let keys = keys.map_err(|error| error.because("API keys were not listed"))?;
-    let row = |key: &Value| {
-        let [id, name, wallet, limits, models, balance, created, expires, revoked] =
-            fields(key).map(|(_, value)| value);
-        let own = in_force(key);
-        [id, name, wallet, limits, models, balance, own, created, expires, revoked]
-    };
-    let rows: Vec<_> = keys.iter().map(row).collect();
-    let [id, name, wallet, limits, models, balance, created, expires, revoked] = COLUMNS;
-    let own = "credentials";
-    let head = [id, name, wallet, limits, models, balance, own, created, expires, revoked];
-    let views: Vec<_> = keys.into_iter().map(printed).collect();
-    desk.output.list(&views, head, &rows)
+    let names = WalletNames::read(desk, &table, &keys).await?;
+    let views: Vec<_> = keys.iter().cloned().map(printed).collect();
+    table.print(&views, &keys, |key, name| match name {
+        "credentials" => in_force(key),
+        "wallet_id" => names.of(key),
+        name => field(key, name),
+    })
 }
 
 /// Count of an API key's credentials in force, with the earliest end among them.
@@ -104,17 +142,16 @@ pub(super) async fn id_of(desk: &Desk<'_>, key: Option<&Reference>) -> Result<Op
     }
 }
 
+const API_KEYS: Lookup = Lookup { path: "/api_keys", thing: "API key", list: "holdfast key list" };
+
 /// The API key of this id or name.
 pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
-    let found = desk.door.named("/api_keys", reference).await;
-    let mut found = found.map_err(|error| error.because("the API key was not looked up"))?;
-    let first = found
-        .pop()
-        .ok_or_else(|| anyhow!("there is no API key {reference}: `holdfast key list` shows all"))?;
-    if found.is_empty() {
-        Ok(first)
-    } else {
-        Err(anyhow!("more than one API key has the name {reference}: use an id").into())
+    let found = API_KEYS.find(desk, reference).await?;
+    match <[Value; 1]>::try_from(found) {
+        Ok([key]) => Ok(key),
+        Err(_several) => {
+            Err(anyhow!("more than one API key has the name {reference}: use an id").into())
+        }
     }
 }
 
@@ -142,7 +179,21 @@ fn printed(key: Value) -> Value {
     with(with(key, "hide_balance", is_hidden), "expires_at", ends_at)
 }
 
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [Column; 10] = [
+    Column::id("id").third(),
+    Column::text("name"),
+    Column::text("wallet_id"),
+    Column::text("limits"),
+    Column::text("models").second(),
+    Column::text("balance").third(),
+    Column::text("credentials").third(),
+    Column::moment("created_at").third(),
+    Column::moment("expires_at").second(),
+    Column::moment("revoked_at"),
+];
+
+/// Fields of one API key, beside its credentials.
+const FIELDS: [&str; 9] = [
     "id",
     "name",
     "wallet_id",
@@ -154,16 +205,13 @@ const COLUMNS: [&str; 9] = [
     "revoked_at",
 ];
 
-fn fields(key: &Value) -> [(&'static str, String); COLUMNS.len()] {
-    COLUMNS.map(|column| {
-        let value = match column {
-            "limits" => limits(key),
-            "models" => models(key),
-            "expires_at" => text(key, "ends_at"),
-            column => text(key, column),
-        };
-        (column, value)
-    })
+fn field(key: &Value, name: &str) -> String {
+    match name {
+        "limits" => limits(key),
+        "models" => models(key),
+        "expires_at" => text(key, "ends_at"),
+        name => text(key, name),
+    }
 }
 
 fn limits(key: &Value) -> String {

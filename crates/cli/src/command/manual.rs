@@ -4,10 +4,9 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
-use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::arguments::Cli;
+use crate::arguments::definition;
 use crate::failure::{CommandFailure, Result};
 use crate::output::text;
 
@@ -16,7 +15,7 @@ const NAME: &str = "holdfast";
 /// Prints the completions for a shell.
 pub(super) fn completions(shell: Shell) -> Result {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
+    clap_complete::generate(shell, &mut definition(), NAME, &mut script);
     text(&String::from_utf8_lossy(&script))
 }
 
@@ -25,6 +24,6 @@ pub(super) fn pages(folder: &Path) -> Result {
     if !folder.is_dir() {
         return Err(CommandFailure::Usage(anyhow!("{} is no folder: make it", folder.display())));
     }
-    let written = clap_mangen::generate_to(Cli::command(), folder);
+    let written = clap_mangen::generate_to(definition(), folder);
     Ok(written.context("the pages were not written")?)
 }

@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::arguments::Migrate;
 use crate::failure::{CommandFailure, Result};
 use crate::output::{Output, note};
+use crate::table::{Column, Table};
 use holdfast_config::Config;
 
 #[derive(Debug, Serialize)]
@@ -65,12 +66,12 @@ pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> R
 
 fn list(output: Output, steps: Vec<MigrationStatus>) -> Result {
     let views: Vec<_> = steps.into_iter().map(StepView::from).collect();
-    let rows: Vec<_> = views
-        .iter()
-        .map(|step| {
-            let applied = step.applied_at.clone().unwrap_or_else(|| "missing".to_owned());
-            [step.version.to_string(), step.name.clone(), applied]
-        })
-        .collect();
-    output.list(&views, ["version", "name", "applied_at"], &rows)
+    Table::whole(output, &COLUMNS).print(&views, &views, |step, name| match name {
+        "version" => step.version.to_string(),
+        "name" => step.name.clone(),
+        _applied_at => step.applied_at.clone().unwrap_or_else(|| "missing".to_owned()),
+    })
 }
+
+const COLUMNS: [Column; 3] =
+    [Column::number("version"), Column::text("name"), Column::moment("applied_at")];

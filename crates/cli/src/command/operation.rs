@@ -15,19 +15,21 @@ use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};
 
 use super::desk::LocalLedger;
+use super::reconcile::{self, ReconciledView};
 use super::sheet::{Paging, Sheet, given};
 use super::{Desk, key, wallet};
-use crate::arguments::read::Newest;
+use crate::arguments::read::Rows;
 use crate::arguments::{self, Show};
 use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::{CommandFailure, Result};
 use crate::output::note;
+use crate::table::{Column, Table};
 use crate::view::{amount, member, some_amount, some_text, text};
 
 const HELD: Sheet = Sheet {
     path: "/held",
     things: "held amounts",
-    columns: &["currency", "held_micros"],
+    columns: &[Column::text("currency"), Column::number("held_micros")],
     more: &[],
     paging: Paging::Whole,
 };
@@ -36,17 +38,17 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Operation) -> Resul
     match command {
         arguments::Operation::Show(asked) => show(desk, asked).await,
         arguments::Operation::List(filter) => list(desk, *filter).await,
-        arguments::Operation::Held => HELD.list(desk, &[], u32::MAX).await,
+        arguments::Operation::Held { columns } => {
+            HELD.list(desk, &[], &Rows { limit: u32::MAX, columns }).await
+        }
         arguments::Operation::Cancel { operation, reason, request } => {
             let path = format!("/operations/{}/cancel", operation.operation());
             let body = json!({ "reason": Reason::as_typed(&reason) });
             cancel(desk, &ChangeRequest::post(request.or_made(), path, body)).await
         }
         arguments::Operation::Reconcile { operation: None, .. } => match desk.local {
-            Some(LocalLedger { config, store }) => {
-                super::reconcile::run(desk.output, config, store).await
-            }
-            None => reconcile(desk).await,
+            Some(LocalLedger { config, store }) => reconcile::run(desk.output, config, store).await,
+            None => reconcile_all(desk).await,
         },
         arguments::Operation::Reconcile { operation: Some(operation), reason, key } => {
             let path = format!("/operations/{}/reconcile", operation.operation());
@@ -110,7 +112,8 @@ async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result {
 }
 
 async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
-    let arguments::OperationFilter { stale, running, newest: Newest { limit }, .. } = filter;
+    let arguments::OperationFilter { stale, running, rows: Rows { limit, columns }, .. } = filter;
+    let table = Table::new(desk.output, &columns, &COLUMNS)?;
     let scope = if stale { Some("stale") } else { running.then_some("running") };
     let status =
         filter.status.and_then(|status| Some(status.to_possible_value()?.get_name().to_owned()));
@@ -130,8 +133,7 @@ async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
     let count = usize::try_from(limit).unwrap_or(usize::MAX);
     let listed = desk.door.list("/operations", &given(&query), Some(count)).await;
     let listed = listed.map_err(|error| error.because("operations were not listed"))?;
-    let rows: Vec<_> = listed.rows.iter().map(row).collect();
-    desk.output.list(&listed.rows, COLUMNS, &rows)?;
+    table.print(&listed.rows, &listed.rows, cell)?;
     if listed.is_cut {
         note(&format!("only the newest {limit} are shown: there are more, --limit N shows N"));
     }
@@ -140,7 +142,7 @@ async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
 
 /// Reconciles what is stale, one by one. A server beside the database does so by itself: this is
 /// for whoever will not wait.
-async fn reconcile(desk: &Desk<'_>) -> Result {
+async fn reconcile_all(desk: &Desk<'_>) -> Result {
     let nothing = "the operation was not reconciled";
     let listed = desk.door.list("/operations", &[("scope", "stale")], None).await;
     let stale = listed.map_err(|error| error.because("operations were not listed"))?.rows;
@@ -149,20 +151,14 @@ async fn reconcile(desk: &Desk<'_>) -> Result {
         let path = format!("/operations/{}/reconcile", text(operation, "id"));
         let change = ChangeRequest::post(ChangeKey::new(None), path, json!({}));
         let done = desk.change(nothing, &change).await?.thing;
-        let at_rest = !matches!(member(&done, "status").as_str(), Some("leased" | "recorded"));
-        views.push(json!({
-            "operation_id": member(&done, "id"), "status": member(&done, "status"), "at_rest": at_rest,
-        }));
+        let status = text(&done, "status");
+        views.push(ReconciledView {
+            operation_id: text(&done, "id"),
+            at_rest: !matches!(status.as_str(), "leased" | "recorded"),
+            status,
+        });
     }
-    if views.is_empty() {
-        note("nothing was due");
-    }
-    let row = |view: &Value| {
-        let at_rest = if *member(view, "at_rest") == true { "yes" } else { "no" };
-        [text(view, "operation_id"), text(view, "status"), at_rest.to_owned()]
-    };
-    let rows: Vec<_> = views.iter().map(row).collect();
-    desk.output.list(&views, ["operation", "status", "at_rest"], &rows)
+    reconcile::print(desk.output, &views)
 }
 
 /// Reconciles one operation, and shows it as it stands then.
@@ -175,28 +171,27 @@ async fn reconcile_one(desk: &Desk<'_>, change: &ChangeRequest) -> Result {
     Ok(())
 }
 
-const COLUMNS: [&str; 10] = [
-    "id",
-    "created_at",
-    "situation",
-    "status",
-    "api_key",
-    "model",
-    "currency",
-    "hold",
-    "charge",
-    "node",
+const COLUMNS: [Column; 10] = [
+    Column::id("id"),
+    Column::moment("created_at").second(),
+    Column::text("situation").third(),
+    Column::text("status"),
+    Column::text("api_key"),
+    Column::text("model").second(),
+    Column::text("currency").second(),
+    Column::number("hold_micros").third(),
+    Column::number("charge_micros"),
+    Column::text("node").third(),
 ];
 
-fn row(operation: &Value) -> [String; COLUMNS.len()] {
-    COLUMNS.map(|column| match column {
+fn cell(operation: &Value, name: &'static str) -> String {
+    match name {
         "api_key" => {
-            let name = some_text(operation, "api_key_name");
-            name.unwrap_or_else(|| text(operation, "api_key_id"))
+            some_text(operation, "api_key_name").unwrap_or_else(|| text(operation, "api_key_id"))
         }
-        "hold" | "charge" => amount(operation, &format!("{column}_micros")),
-        column => text(operation, column),
-    })
+        "hold_micros" | "charge_micros" => amount(operation, name),
+        name => text(operation, name),
+    }
 }
 
 /// Fields of one operation for people: the members of its view, as names and texts.

@@ -8,23 +8,31 @@ use super::Desk;
 use super::sheet::{Paging, Sheet};
 use super::wallet;
 use crate::arguments;
-use crate::arguments::read::Newest;
 use crate::failure::Result;
 use crate::output::note;
+use crate::table::Column;
 use crate::view::{some_text, text, with};
 
 const PEOPLE: Sheet = Sheet {
     path: "/people",
     things: "people",
-    columns: &["id", "email", "name", "state", "grants", "created_at", "ended_at"],
-    more: &["created_by"],
+    columns: &[
+        Column::id("id"),
+        Column::text("email"),
+        Column::text("name").second(),
+        Column::text("state"),
+        Column::text("grants").second(),
+        Column::moment("created_at").third(),
+        Column::moment("ended_at").third(),
+    ],
+    more: &[Column::text("created_by")],
     paging: Paging::Pages,
 };
 
 pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result {
     let (nothing, change) = match command {
-        arguments::Person::List { newest: Newest { limit } } => {
-            return PEOPLE.list(desk, &[], limit).await;
+        arguments::Person::List { rows } => {
+            return PEOPLE.list(desk, &[], &rows).await;
         }
         arguments::Person::Show { id } => return PEOPLE.show(desk, id).await,
         arguments::Person::Invite { email, role, wallet, name, why } => {
@@ -44,14 +52,15 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result {
             let path = format!("/people/{id}/grants/end");
             ("the role was not ended", why.post(path, body))
         }
-        arguments::Person::End { id, erase, why } => {
+        arguments::Person::End { id, erase, consent, why } => {
+            consent.obtain(&format!("end the person {id}")).await?;
             let (path, body) = (format!("/people/{id}/end"), json!({ "erase": erase }));
             ("the person was not ended", why.post(path, body))
         }
     };
     let done = desk.change(nothing, &change).await?.thing;
     let mut fields = vec![("id", text(&done, "id"))];
-    let url = some_text(&done, "url");
+    let url = some_text(&done, "url").map(|url| desk.door.whole(url));
     let is_told = url.is_some();
     fields.extend(url.map(|url| ("url", url)));
     desk.output.object(&done, &fields)?;

@@ -6,26 +6,27 @@ use super::sheet::{Paging, Sheet};
 use super::{Desk, wallet};
 use crate::arguments::Read;
 use crate::arguments::read::{
-    Audit, EventCommand, JobCommand, Model, Newest, NodeCommand, Posting, PostingKind, Price,
+    Audit, EventCommand, JobCommand, Model, NodeCommand, Posting, PostingKind, Price,
 };
 use crate::failure::Result;
 use crate::output::note;
+use crate::table::Column;
 use crate::view::{member, text};
 
 const POSTINGS: Sheet = Sheet {
     path: "/deposits",
     things: "postings",
     columns: &[
-        "id",
-        "created_at",
-        "wallet_id",
-        "amount_micros",
-        "operation_id",
-        "source",
-        "external_reference",
-        "reason",
-        "note",
-        "actor",
+        Column::id("id").third(),
+        Column::moment("created_at"),
+        Column::text("wallet_id"),
+        Column::number("amount_micros"),
+        Column::text("operation_id").third(),
+        Column::text("source"),
+        Column::text("external_reference"),
+        Column::text("reason").second(),
+        Column::text("note").second(),
+        Column::text("actor").third(),
     ],
     more: &[],
     paging: Paging::Pages,
@@ -34,7 +35,13 @@ const POSTINGS: Sheet = Sheet {
 const EVENTS: Sheet = Sheet {
     path: "/events",
     things: "events",
-    columns: &["id", "created_at", "kind", "wallet_id", "data"],
+    columns: &[
+        Column::id("id"),
+        Column::moment("created_at"),
+        Column::text("kind"),
+        Column::text("wallet_id"),
+        Column::text("data").third(),
+    ],
     more: &[],
     paging: Paging::Pages,
 };
@@ -42,8 +49,18 @@ const EVENTS: Sheet = Sheet {
 const JOBS: Sheet = Sheet {
     path: "/jobs",
     things: "jobs",
-    columns: &["id", "kind", "state", "done", "of", "ok", "created_at", "finished_at", "node"],
-    more: &["since", "started_at"],
+    columns: &[
+        Column::id("id").second(),
+        Column::text("kind"),
+        Column::text("state"),
+        Column::number("done"),
+        Column::number("of"),
+        Column::text("ok"),
+        Column::moment("created_at"),
+        Column::moment("finished_at").second(),
+        Column::text("node").third(),
+    ],
+    more: &[Column::text("since"), Column::moment("started_at")],
     paging: Paging::Pages,
 };
 
@@ -51,7 +68,13 @@ const JOBS: Sheet = Sheet {
 const REPORT: Sheet = Sheet {
     path: "/jobs",
     things: "jobs",
-    columns: &["wallets", "operations", "transfers", "mismatches", "unlisted"],
+    columns: &[
+        Column::number("wallets"),
+        Column::number("operations"),
+        Column::number("transfers"),
+        Column::number("mismatches"),
+        Column::number("unlisted"),
+    ],
     more: &[],
     paging: Paging::Pages,
 };
@@ -59,7 +82,16 @@ const REPORT: Sheet = Sheet {
 const TRAIL: Sheet = Sheet {
     path: "/audit",
     things: "rows of the trail",
-    columns: &["seq", "at", "actor", "use_case", "thing", "changes", "reason", "head"],
+    columns: &[
+        Column::number("seq"),
+        Column::moment("at"),
+        Column::text("actor"),
+        Column::text("use_case"),
+        Column::text("thing").second(),
+        Column::text("changes").third(),
+        Column::text("reason").second(),
+        Column::text("head").third(),
+    ],
     more: &[],
     paging: Paging::Pages,
 };
@@ -67,7 +99,13 @@ const TRAIL: Sheet = Sheet {
 const MODELS: Sheet = Sheet {
     path: "/models",
     things: "models",
-    columns: &["id", "contract", "context_tokens", "max_output_tokens", "routes"],
+    columns: &[
+        Column::text("id"),
+        Column::text("contract").third(),
+        Column::number("context_tokens"),
+        Column::number("max_output_tokens"),
+        Column::text("routes").second(),
+    ],
     more: &[],
     paging: Paging::Whole,
 };
@@ -76,13 +114,13 @@ const PRICES: Sheet = Sheet {
     path: "/prices",
     things: "prices",
     columns: &[
-        "price_version",
-        "model",
-        "currency",
-        "effective_from",
-        "micros_per_million",
-        "micros_each",
-        "tiers",
+        Column::id("price_version").third(),
+        Column::text("model"),
+        Column::text("currency"),
+        Column::moment("effective_from"),
+        Column::text("micros_per_million").second(),
+        Column::text("micros_each").second(),
+        Column::text("tiers").third(),
     ],
     more: &[],
     paging: Paging::Whole,
@@ -92,13 +130,13 @@ const NODES: Sheet = Sheet {
     path: "/nodes",
     things: "nodes",
     columns: &[
-        "name",
-        "is_alive",
-        "lease_ends_at",
-        "address",
-        "settings",
-        "settings_differ",
-        "incarnation",
+        Column::text("name"),
+        Column::text("is_alive"),
+        Column::moment("lease_ends_at"),
+        Column::text("address").second(),
+        Column::text("settings").third(),
+        Column::text("settings_differ"),
+        Column::text("incarnation").third(),
     ],
     more: &[],
     paging: Paging::Whole,
@@ -106,23 +144,21 @@ const NODES: Sheet = Sheet {
 
 pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
     match command {
-        Read::Posting(Posting::List { kind, wallet, newest: Newest { limit } }) => {
+        Read::Posting(Posting::List { kind, wallet, rows }) => {
             let path = match kind {
                 PostingKind::Deposit => "/deposits",
                 PostingKind::Adjustment => "/adjustments",
                 PostingKind::Refund => "/refunds",
             };
             let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
-            POSTINGS.list_at(desk, path, &[("wallet_id", wallet)], limit).await
+            POSTINGS.list_at(desk, path, &[("wallet_id", wallet)], &rows).await.map(drop)
         }
-        Read::Event(EventCommand::List { wallet, kind, newest: Newest { limit } }) => {
+        Read::Event(EventCommand::List { wallet, kind, rows }) => {
             let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
-            EVENTS.list(desk, &[("wallet_id", wallet), ("kind", kind)], limit).await
+            EVENTS.list(desk, &[("wallet_id", wallet), ("kind", kind)], &rows).await
         }
         Read::Event(EventCommand::Show { id }) => EVENTS.show(desk, id).await,
-        Read::Job(JobCommand::List { newest: Newest { limit } }) => {
-            JOBS.list(desk, &[], limit).await
-        }
+        Read::Job(JobCommand::List { rows }) => JOBS.list(desk, &[], &rows).await,
         Read::Job(JobCommand::Show { id }) => {
             let found = desk.door.get(&format!("/jobs/{id}"), &[]).await;
             let job = found.map_err(|error| error.because("the job was not found"))?;
@@ -135,27 +171,24 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
             let done = desk.change("the job was not cancelled", &change).await?;
             desk.output.object(&done.thing, &JOBS.fields(&done.thing))
         }
-        Read::Audit(Audit::List { thing, actor, use_case, newest: Newest { limit } }) => {
+        Read::Audit(Audit::List { thing, actor, use_case, rows }) => {
             let query = [("thing", thing), ("actor", actor), ("use_case", use_case)];
-            TRAIL.list(desk, &query, limit).await
+            TRAIL.list(desk, &query, &rows).await
         }
-        Read::Model(Model::List { limit }) => {
-            MODELS.list(desk, &[], limit).await?;
+        Read::Model(Model::List { rows }) => {
+            MODELS.list(desk, &[], &rows).await?;
             if desk.local.is_some() {
                 note("as the configuration has them: a server tells how its routes fare");
             }
             Ok(())
         }
-        Read::Price(Price::List { model, currency, limit }) => {
-            PRICES.list(desk, &[("model", model), ("currency", currency)], limit).await
+        Read::Price(Price::List { model, currency, rows }) => {
+            PRICES.list(desk, &[("model", model), ("currency", currency)], &rows).await
         }
-        Read::Node(NodeCommand::List { limit }) => {
-            let nodes = NODES.rows(desk, NODES.path, &[], limit).await?;
-            NODES.print(desk, &nodes.rows)?;
-            NODES.tell_cut(&nodes, limit);
+        Read::Node(NodeCommand::List { rows }) => {
+            let nodes = NODES.list_at(desk, NODES.path, &[], &rows).await?;
             let differ = |node: &&Value| *member(node, "settings_differ") == true;
-            let names: Vec<_> =
-                nodes.rows.iter().filter(differ).map(|it| text(it, "name")).collect();
+            let names: Vec<_> = nodes.iter().filter(differ).map(|it| text(it, "name")).collect();
             if !names.is_empty() {
                 note(&format!(
                     "warning: the settings of {} differ: give every node the same file, and reload it",

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::failure::Result;
 use crate::output::{Output, note};
+use crate::table::{Column, Table};
 use holdfast_bootstrap::accounts::FixedPause;
 use holdfast_bootstrap::node;
 use holdfast_config::Config;
@@ -24,10 +25,10 @@ const OPERATIONS_PER_LOOK: u32 = 1_024;
 
 /// State of one operation after its reconciliation.
 #[derive(Debug, Serialize)]
-struct ReconciledView {
-    operation_id: String,
-    status: &'static str,
-    at_rest: bool,
+pub(super) struct ReconciledView {
+    pub(super) operation_id: String,
+    pub(super) status: String,
+    pub(super) at_rest: bool,
 }
 
 pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Result {
@@ -45,17 +46,21 @@ pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Resul
             return Err(anyhow::Error::from(error).context("nothing was reconciled").into());
         }
     };
+    print(output, &views)
+}
+
+/// Prints the operations that were looked at.
+pub(super) fn print(output: Output, views: &[ReconciledView]) -> Result {
+    const COLUMNS: [Column; 3] =
+        [Column::text("operation"), Column::text("status"), Column::text("at_rest")];
     if views.is_empty() {
         note("nothing was due");
     }
-    let rows: Vec<_> = views
-        .iter()
-        .map(|view| {
-            let at_rest = if view.at_rest { "yes" } else { "no" };
-            [view.operation_id.clone(), view.status.to_owned(), at_rest.to_owned()]
-        })
-        .collect();
-    output.list(&views, ["operation", "status", "at_rest"], &rows)
+    Table::whole(output, &COLUMNS).print(&views, views, |view, name| match name {
+        "operation" => view.operation_id.clone(),
+        "status" => view.status.clone(),
+        _at_rest => (if view.at_rest { "yes" } else { "no" }).to_owned(),
+    })
 }
 
 /// Under the lock nobody serves: as the next incarnation of the node's name, whatever the last one
@@ -107,7 +112,7 @@ async fn all_due(
             let Some(operation) = found.snapshot.operation else { continue };
             views.push(ReconciledView {
                 operation_id: id.to_string(),
-                status: operation.phase.label(),
+                status: operation.phase.label().to_owned(),
                 at_rest: !matches!(operation.phase, Phase::Leased | Phase::Recorded(_)),
             });
         }

@@ -5,32 +5,34 @@
 //! amounts, whose names end in `_micros`, are decimals under the name without that, and so are those of
 //! prices by kind of unit, whose names begin with `micros_`; a kind that costs nothing is left out.
 
+use std::collections::BTreeMap;
+
 use holdfast_domain::Micros;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::Desk;
+use crate::arguments::read::Rows;
 use crate::door::{DoorError, ListRows};
 use crate::failure::Result;
 use crate::output::note;
+use crate::table::{Column, MICROS, MICROS_BY_KIND, Table};
 use crate::view::{NOTHING, amount, member, some_text, text};
 
-/// Ending of the names of amounts.
-const MICROS: &str = "_micros";
-/// Beginning of the names of amounts by kind of unit.
-const MICROS_BY_KIND: &str = "micros_";
+/// Count of wallets whose names are read for one table.
+const NAMES_MAX: usize = 100;
 
 /// Things of one kind.
 #[derive(Debug)]
 pub(super) struct Sheet {
     /// Path of their list below `/admin/v1`.
     pub(super) path: &'static str,
-    /// What they are called in a sentence.
+    /// Name of the things in a sentence.
     pub(super) things: &'static str,
     /// Members that are columns of the list.
-    pub(super) columns: &'static [&'static str],
+    pub(super) columns: &'static [Column],
     /// Members that are fields of one thing, after those of the list.
-    pub(super) more: &'static [&'static str],
+    pub(super) more: &'static [Column],
     pub(super) paging: Paging,
 }
 
@@ -47,27 +49,31 @@ pub(super) enum Paging {
 pub(super) type Query<'q> = &'q [(&'static str, Option<String>)];
 
 impl Sheet {
-    /// Lists things, and says where there are more.
-    pub(super) async fn list(&self, desk: &Desk<'_>, query: Query<'_>, limit: u32) -> Result {
-        self.list_at(desk, self.path, query, limit).await
+    /// Lists things, with a note if there are more.
+    pub(super) async fn list(&self, desk: &Desk<'_>, query: Query<'_>, rows: &Rows) -> Result {
+        self.list_at(desk, self.path, query, rows).await.map(drop)
     }
 
-    /// The same at another path.
+    /// The same at another path: the things that were listed.
     pub(super) async fn list_at(
         &self,
         desk: &Desk<'_>,
         path: &str,
         query: Query<'_>,
-        limit: u32,
-    ) -> Result {
-        let rows = self.rows(desk, path, query, limit).await?;
-        self.print(desk, &rows.rows)?;
-        self.tell_cut(&rows, limit);
-        Ok(())
+        rows: &Rows,
+    ) -> Result<Vec<Value>> {
+        let table = Table::new(desk.output, &rows.columns, self.columns)?;
+        let listed = self.rows(desk, path, query, rows.limit).await?;
+        let names = WalletNames::read(desk, &table, &listed.rows).await?;
+        table.print(&listed.rows, &listed.rows, |thing, name| {
+            if name == WALLET { names.of(thing) } else { cell(thing, name) }
+        })?;
+        self.note_cut(&listed, rows.limit);
+        Ok(listed.rows)
     }
 
     /// The things of a list, at most so many.
-    pub(super) async fn rows(
+    async fn rows(
         &self,
         desk: &Desk<'_>,
         path: &str,
@@ -95,8 +101,8 @@ impl Sheet {
         }
     }
 
-    /// Says that there are more things than were listed, where there are.
-    pub(super) fn tell_cut(&self, listed: &ListRows, limit: u32) {
+    /// Notes that there are more things than were listed.
+    fn note_cut(&self, listed: &ListRows, limit: u32) {
         if listed.is_cut {
             let first = match self.paging {
                 Paging::Pages => "newest",
@@ -104,14 +110,6 @@ impl Sheet {
             };
             note(&format!("only the {first} {limit} are shown: there are more, --limit N shows N"));
         }
-    }
-
-    /// Prints things as a list.
-    pub(super) fn print(&self, desk: &Desk<'_>, things: &[Value]) -> Result {
-        let head: Vec<_> = self.columns.iter().map(|name| title(name)).collect();
-        let cells = |thing| self.columns.iter().map(|name| cell(thing, name)).collect::<Vec<_>>();
-        let rows: Vec<_> = things.iter().map(cells).collect();
-        desk.output.list(things, head, &rows)
     }
 
     /// Shows the thing of this id.
@@ -128,19 +126,47 @@ impl Sheet {
 
     /// The fields of one thing for people.
     pub(super) fn fields(&self, thing: &Value) -> Vec<(&'static str, String)> {
-        let names = self.columns.iter().chain(self.more);
-        names.map(|name| (title(name), cell(thing, name))).collect()
+        let columns = self.columns.iter().chain(self.more);
+        columns.map(|column| (column.title(), cell(thing, column.name))).collect()
+    }
+}
+
+/// Member whose id a table for people replaces by the wallet's name.
+const WALLET: &str = "wallet_id";
+
+/// Names of the wallets that the rows of a table belong to, by id.
+pub(super) struct WalletNames(BTreeMap<String, String>);
+
+impl WalletNames {
+    /// Reads the names for a table that a person reads. A wallet that the reader may not see keeps its id.
+    pub(super) async fn read(desk: &Desk<'_>, table: &Table, rows: &[Value]) -> Result<Self> {
+        let mut names = BTreeMap::new();
+        let ids = rows.iter().filter(|_row| table.is_drawn());
+        for id in ids.filter_map(|row| some_text(row, WALLET)) {
+            if names.len() >= NAMES_MAX || names.contains_key(&id) {
+                continue;
+            }
+            match desk.door.get(&format!("/wallets/{id}"), &[]).await {
+                Ok(wallet) => names.insert(id, text(&wallet, "name")),
+                Err(hidden) if hidden.is("forbidden") || hidden.is("not_found") => {
+                    names.insert(id.clone(), id)
+                }
+                Err(error) => return Err(error.because("the names of wallets were not read")),
+            };
+        }
+        Ok(Self(names))
+    }
+
+    /// Name of the wallet of a row, or its id.
+    pub(super) fn of(&self, row: &Value) -> String {
+        let id = text(row, WALLET);
+        self.0.get(&id).cloned().unwrap_or(id)
     }
 }
 
 /// The parameters that have a value.
 pub(super) fn given<'q>(query: Query<'q>) -> Vec<(&'q str, &'q str)> {
     query.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))).collect()
-}
-
-/// Name of a column.
-fn title(name: &'static str) -> &'static str {
-    name.strip_suffix(MICROS).or_else(|| name.strip_prefix(MICROS_BY_KIND)).unwrap_or(name)
 }
 
 /// A member for people.

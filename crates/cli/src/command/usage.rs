@@ -18,18 +18,33 @@ use super::{Desk, key, wallet};
 use crate::arguments::{Format, Report, UsageBy};
 use crate::failure::{CommandFailure, Result};
 use crate::output::{self, Output};
+use crate::table::{Column, Table};
 use crate::view::{amount, member, text};
 
 /// The names of the sums in a table.
 const COUNTS: [&str; 5] = ["completed", "refused", "abandoned", "estimated", "costed"];
-const AMOUNTS: [&str; 6] =
-    ["charge", "shortfall", "refunded", "provider_cost", "margin", "exposure"];
+const AMOUNTS: [&str; 6] = [
+    "charge_micros",
+    "shortfall_micros",
+    "refunded_micros",
+    "provider_cost_micros",
+    "margin_micros",
+    "exposure_micros",
+];
 
 /// Prints a report. That of a server is of whole hours.
 pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result {
     let Period { from, to } = report.period.period()?;
-    let form = form(desk.output, report.format)?;
     let by = grouping(&report.by)?;
+    let form = match format(desk.output, report.format)? {
+        None if report.columns.is_default() => ReportFormat::Csv,
+        None => {
+            return Err(CommandFailure::Usage(anyhow!(
+                "a CSV file has every column: leave --columns and --wide out"
+            )));
+        }
+        Some(output) => ReportFormat::Table(Table::new(output, &report.columns, &columns(by))?),
+    };
     let keys: Vec<_> = by.keys().map(member_of).collect();
     let query = [
         ("by", Some(keys.join(","))),
@@ -49,19 +64,18 @@ pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result {
             note_incomplete(file.lines().any(|row| row.ends_with(",true")));
             output::text(&file)
         }
-        ReportFormat::Output(output) => {
+        ReportFormat::Table(table) => {
             let found = desk.door.get("/usage", &given(&query)).await;
             let found = found.map_err(|error| error.because(nothing))?;
             let rows = member(&found, "data").as_array();
-            print(output, by, rows.map(Vec::as_slice).unwrap_or_default())
+            print(&table, by, rows.map(Vec::as_slice).unwrap_or_default())
         }
     }
 }
 
-fn print(output: Output, by: Grouping, rows: &[Value]) -> Result {
+fn print(table: &Table, by: Grouping, rows: &[Value]) -> Result {
     note_incomplete(rows.iter().any(|row| member(row, "incomplete").as_bool() == Some(true)));
-    let lines: Vec<_> = rows.iter().map(|usage| row(by, usage)).collect();
-    output.list(rows, head(by), &lines)
+    table.print(&rows, rows, |usage, name| cell(by, usage, name))
 }
 
 /// Beside the report, which people may pipe elsewhere.
@@ -99,20 +113,19 @@ const fn key_of(by: UsageBy) -> GroupBy {
 /// Format of a report: CSV, or one of the formats that every command has.
 enum ReportFormat {
     Csv,
-    Output(Output),
+    Table(Table),
 }
 
-fn form(output: Output, format: Option<Format>) -> Result<ReportFormat> {
+/// Format that was asked for; none for CSV.
+fn format(output: Output, format: Option<Format>) -> Result<Option<Output>> {
     match (format, output) {
-        (None, output) => Ok(ReportFormat::Output(output)),
-        (Some(Format::Json), _) => Ok(ReportFormat::Output(Output::Json)),
+        (None, output) => Ok(Some(output)),
+        (Some(Format::Json), _) => Ok(Some(Output::Json)),
         (Some(Format::Csv | Format::Table), Output::Json) => Err(CommandFailure::Usage(anyhow!(
             "--json prints JSON: leave it out or leave --format out"
         ))),
-        (Some(Format::Csv), Output::Table | Output::Plain) => Ok(ReportFormat::Csv),
-        (Some(Format::Table), Output::Table | Output::Plain) => {
-            Ok(ReportFormat::Output(Output::Table))
-        }
+        (Some(Format::Csv), Output::Table | Output::Plain) => Ok(None),
+        (Some(Format::Table), Output::Table | Output::Plain) => Ok(Some(Output::Table)),
     }
 }
 
@@ -129,25 +142,31 @@ const fn member_of(by: GroupBy) -> &'static str {
     }
 }
 
-fn head(by: Grouping) -> Vec<&'static str> {
-    let name = |by| if by == GroupBy::ApiKey { "key" } else { member_of(by) };
-    let sums = ["currency"].into_iter().chain(COUNTS).chain(MeterKind::ALL.map(MeterKind::label));
-    by.keys().map(name).chain(sums).chain(AMOUNTS).collect()
+/// Groups, the charge and the margin in every table; the rest as the terminal has room.
+fn columns(by: Grouping) -> Vec<Column> {
+    let meters = MeterKind::ALL.map(|kind| Column::number(kind.label()).third());
+    let counts = COUNTS.map(Column::number);
+    let [completed, refused, abandoned, estimated, costed] = counts;
+    let [charge, shortfall, refunded, cost, margin, exposure] = AMOUNTS.map(Column::number);
+    by.keys()
+        .map(|by| Column::text(if by == GroupBy::ApiKey { "key" } else { member_of(by) }))
+        .chain([Column::text("currency"), completed, refused.second(), abandoned.second()])
+        .chain([estimated.third(), costed.third()])
+        .chain(meters)
+        .chain([charge, shortfall.third(), refunded.second(), cost.second(), margin])
+        .chain([exposure.third()])
+        .collect()
 }
 
-fn row(by: Grouping, usage: &Value) -> Vec<String> {
-    let groups = by.keys().map(|by| match by {
-        GroupBy::ApiKey => text(usage, "api_key_name"),
-        GroupBy::Wallet => text(usage, "wallet_name"),
-        GroupBy::Hour | GroupBy::Day | GroupBy::Month | GroupBy::Model | GroupBy::Route => {
-            text(usage, member_of(by))
+fn cell(by: Grouping, usage: &Value, name: &'static str) -> String {
+    let group = |key: GroupBy| member_of(key) == name || (key == GroupBy::ApiKey && name == "key");
+    match by.keys().find(|key| group(*key)) {
+        Some(GroupBy::ApiKey) => text(usage, "api_key_name"),
+        Some(GroupBy::Wallet) => text(usage, "wallet_name"),
+        Some(_) | None if AMOUNTS.contains(&name) => amount(usage, name),
+        Some(_) | None if MeterKind::ALL.iter().any(|kind| kind.label() == name) => {
+            text(member(usage, "meters"), name)
         }
-    });
-    let meters = member(usage, "meters");
-    groups
-        .chain([text(usage, "currency")])
-        .chain(COUNTS.map(|count| text(usage, count)))
-        .chain(MeterKind::ALL.map(|kind| text(meters, kind.label())))
-        .chain(AMOUNTS.map(|name| amount(usage, &format!("{name}_micros"))))
-        .collect()
+        Some(_) | None => text(usage, name),
+    }
 }

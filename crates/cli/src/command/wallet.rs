@@ -17,11 +17,13 @@ use serde_json::{Map, Value, json};
 
 use self::statement::StatementOrder;
 use super::Desk;
+use super::lookup::Lookup;
 use super::sheet::{Query, given};
 use crate::arguments;
 use crate::door::{ChangeRequest, DoorError};
 use crate::failure::Result;
 use crate::output::note;
+use crate::table::{Column, Table};
 use crate::view::{amount, some_amount, some_text, spend, text, with};
 
 const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
@@ -49,8 +51,8 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Wallet) -> Result {
         Command::Posting { id } => posting::show(desk, id).await,
         Command::Show { wallet } => show(desk, &find(desk, &wallet).await?),
         Command::List(filter) => list(desk, filter).await,
-        Command::Ledger { wallet, period, limit, csv } => {
-            let order = StatementOrder::new(desk.output, period, limit, csv)?;
+        Command::Ledger { wallet, period, limit, csv, columns } => {
+            let order = StatementOrder::new(desk.output, period, limit, csv, &columns)?;
             statement::show(desk, &find(desk, &wallet).await?, &order).await
         }
     }
@@ -66,7 +68,10 @@ async fn change(desk: &Desk<'_>, command: arguments::WalletChange) -> Result {
             order.verb.note.into_iter().for_each(note);
             Ok(())
         }
-        arguments::WalletChange::Close { wallet, dry_run, why } => {
+        arguments::WalletChange::Close { wallet, dry_run, consent, why } => {
+            if !dry_run {
+                consent.obtain(&format!("close the wallet {wallet}")).await?;
+            }
             let change = why.post(path(desk, &wallet, "/close").await?, json!({}));
             let change = change.rehearsed(dry_run);
             changed(desk, "the wallet was not closed", &change).await?;
@@ -133,6 +138,7 @@ fn warn_of_prices(desk: &Desk<'_>, currency: Currency) {
 }
 
 async fn list(desk: &Desk<'_>, filter: arguments::WalletFilter) -> Result {
+    let table = Table::new(desk.output, &filter.columns, &COLUMNS)?;
     let micros = |amount: Option<Micros>| amount.map(|amount| amount.get().to_string());
     let query = [
         ("name", filter.name.map(|name| name.as_typed().to_owned())),
@@ -143,15 +149,22 @@ async fn list(desk: &Desk<'_>, filter: arguments::WalletFilter) -> Result {
     ];
     let wallets = oldest_first(desk, "/wallets", &query, filter.limit).await;
     let wallets = wallets.map_err(|error| error.because("wallets were not listed"))?;
-    let row = |wallet: &Value| {
-        let [id, name, currency, state] =
-            ["id", "name", "currency", "state"].map(|it| text(wallet, it));
-        let [available, held] = ["available_micros", "held_micros"].map(|it| amount(wallet, it));
-        [id, name, currency, available, held, state]
-    };
-    let rows: Vec<_> = wallets.iter().map(row).collect();
-    desk.output.list(&wallets, ["id", "name", "currency", "available", "held", "state"], &rows)
+    table.print(&wallets, &wallets, |wallet, name| match name {
+        "available_micros" | "held_micros" => amount(wallet, name),
+        name => text(wallet, name),
+    })
 }
+
+const COLUMNS: [Column; 8] = [
+    Column::id("id").second(),
+    Column::text("name"),
+    Column::text("currency"),
+    Column::number("available_micros"),
+    Column::number("held_micros").second(),
+    Column::text("state"),
+    Column::text("external_id").second(),
+    Column::moment("created_at").third(),
+];
 
 /// The newest things of a path, in the order in which they were made; the API has the newest first.
 pub(super) async fn oldest_first(
@@ -176,13 +189,12 @@ pub(super) async fn id_of(desk: &Desk<'_>, wallet: Option<&Reference>) -> Result
     }
 }
 
+const WALLETS: Lookup = Lookup { path: "/wallets", thing: "wallet", list: "holdfast wallet list" };
+
 /// The wallet of this id or name.
 pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
-    let found = desk.door.named("/wallets", reference).await;
-    let mut found = found.map_err(|error| error.because("the wallet was not looked up"))?;
-    found.pop().ok_or_else(|| {
-        anyhow!("there is no wallet {reference}: `holdfast wallet list` shows all").into()
-    })
+    let found = WALLETS.find(desk, reference).await?.into_iter().next();
+    found.ok_or_else(|| anyhow!("there is no wallet {reference}").into())
 }
 
 /// Path of something below a wallet. Paths have ids: a name would be another wallet's after a

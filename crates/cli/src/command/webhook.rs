@@ -7,18 +7,32 @@ use uuid::Uuid;
 
 use super::sheet::{Paging, Sheet};
 use super::{Desk, wallet};
-use crate::arguments::read::Newest;
 use crate::arguments::{Webhook, WebhookChange, Why};
 use crate::door::ChangeRequest;
 use crate::failure::Result;
 use crate::output::note;
+use crate::table::Column;
 use crate::view::some_text;
 
 const WEBHOOKS: Sheet = Sheet {
     path: "/webhooks",
     things: "webhooks",
-    columns: &["id", "url", "wallet_id", "kinds", "state", "description", "created_at"],
-    more: &["disabled_at", "disabled_reason", "secret_generation", "rotated_at", "created_by"],
+    columns: &[
+        Column::id("id"),
+        Column::text("url"),
+        Column::text("wallet_id").second(),
+        Column::text("kinds").second(),
+        Column::text("state"),
+        Column::text("description").third(),
+        Column::moment("created_at").third(),
+    ],
+    more: &[
+        Column::moment("disabled_at"),
+        Column::text("disabled_reason"),
+        Column::text("secret_generation"),
+        Column::moment("rotated_at"),
+        Column::text("created_by"),
+    ],
     paging: Paging::Pages,
 };
 
@@ -26,15 +40,15 @@ const DELIVERIES: Sheet = Sheet {
     path: "/webhooks",
     things: "deliveries",
     columns: &[
-        "event_id",
-        "kind",
-        "state",
-        "tries",
-        "last_result",
-        "last_status",
-        "next_at",
-        "created_at",
-        "finished_at",
+        Column::id("event_id").second(),
+        Column::text("kind"),
+        Column::text("state"),
+        Column::number("tries"),
+        Column::text("last_result").second(),
+        Column::number("last_status").second(),
+        Column::moment("next_at").second(),
+        Column::moment("created_at"),
+        Column::moment("finished_at").third(),
     ],
     more: &[],
     paging: Paging::Pages,
@@ -49,14 +63,14 @@ struct WebhookOrder {
 
 pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result {
     match command {
-        Webhook::List { wallet, newest: Newest { limit } } => {
+        Webhook::List { wallet, rows } => {
             let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
-            WEBHOOKS.list(desk, &[("wallet_id", wallet)], limit).await
+            WEBHOOKS.list(desk, &[("wallet_id", wallet)], &rows).await
         }
         Webhook::Show { id } => WEBHOOKS.show(desk, id).await,
-        Webhook::Deliveries { id, newest: Newest { limit } } => {
+        Webhook::Deliveries { id, rows } => {
             let path = format!("/webhooks/{id}/deliveries");
-            DELIVERIES.list_at(desk, &path, &[], limit).await
+            DELIVERIES.list_at(desk, &path, &[], &rows).await.map(drop)
         }
         Webhook::Create { url, wallet, kind, description, why } => {
             let body = json!({

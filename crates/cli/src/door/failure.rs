@@ -8,7 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::Reply;
-use crate::failure::CommandFailure;
+use crate::failure::{CommandFailure, Refusal};
 use crate::view::member;
 
 /// Failure of a request. Nothing was changed, unless it is `Uncertain` or `Lost`.
@@ -96,35 +96,50 @@ impl DoorError {
         matches!(self, Self::Refused { code, .. } if code == expected)
     }
 
+    /// Code of the failure: the API's own if it refused.
+    fn code(&self) -> String {
+        match self {
+            Self::Refused { code, .. } => code.clone(),
+            Self::Unsent(_) | Self::Untrusted(_) => "server_unreachable".to_owned(),
+            Self::Lost(_) => "no_answer".to_owned(),
+            Self::Uncertain { .. } => "outcome_unknown".to_owned(),
+            Self::NotTheApi => "not_the_api".to_owned(),
+        }
+    }
+
     /// The failure of a command: `nothing` says what was not done, such as `nothing was deposited`.
     pub(crate) fn because(self, nothing: &str) -> CommandFailure {
-        if self.is("invalid_admin_key") {
-            return anyhow!(
+        let is_usage = self.is("invalid_value");
+        let message = match &self {
+            Self::Refused { code, .. } if code == "invalid_admin_key" => format!(
                 "{nothing}: the server does not take the admin key in HOLDFAST_ADMIN_KEY or \
                  HOLDFAST_ADMIN_KEY_FILE: it is another server's, or has ended"
-            )
-            .into();
-        }
-        if let Self::Uncertain { .. } = self {
-            // Whoever reads that nothing was done does it again, under another key.
-            return anyhow!("it is not known whether this was done: {self}").into();
-        }
-        let is_usage = self.is("invalid_value");
-        let error = if let Self::Refused { param: Some(param), message, .. } = &self
-            && is_usage
-        {
-            anyhow!("{nothing}: {param}: {message}")
-        } else {
-            anyhow!("{nothing}: {self}")
+            ),
+            // A reader of "nothing was done" does it again, under another key.
+            Self::Uncertain { .. } => format!("it is not known whether this was done: {self}"),
+            Self::Refused { param: Some(param), message, .. } if is_usage => {
+                format!("{nothing}: {param}: {message}")
+            }
+            Self::Refused { .. }
+            | Self::Unsent(_)
+            | Self::Untrusted(_)
+            | Self::Lost(_)
+            | Self::NotTheApi => format!("{nothing}: {self}"),
         };
-        if is_usage { CommandFailure::Usage(error) } else { CommandFailure::Failed(error) }
+        let error = Refusal { code: self.code(), message };
+        if is_usage {
+            CommandFailure::Usage(error.into())
+        } else {
+            CommandFailure::Failed(error.into())
+        }
     }
 
     /// The same for a change under this key.
     pub(crate) fn of_change(self, nothing: &str, key: Uuid) -> CommandFailure {
         if self.is("idempotency_key_conflict") {
-            return anyhow!("{nothing}: {self} With `--key {key}` it is that one: use another")
-                .into();
+            let message =
+                format!("{nothing}: {self} With `--key {key}` it is that one: use another");
+            return CommandFailure::Failed(Refusal { code: self.code(), message }.into());
         }
         if self.is("outcome_unknown") {
             return Self::Uncertain { key, why: Box::new(self) }.because(nothing);

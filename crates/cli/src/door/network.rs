@@ -67,6 +67,11 @@ impl NetworkDoor {
         Ok(Self { url, host, authorization, tls })
     }
 
+    /// Address of the server.
+    pub(super) const fn url(&self) -> &AdminUrl {
+        &self.url
+    }
+
     /// Sends a request once.
     pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, DoorError> {
         let connecting = timeout(CONNECT_TIME_MAX, self.connect()).await;

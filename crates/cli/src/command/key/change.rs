@@ -16,6 +16,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::KeyChange) -> Resul
     let (nothing, change, after) = match command {
         arguments::KeyChange::Verb(verb) => {
             let order = verb.order();
+            order.obtain_consent().await?;
             let found = find(desk, &order.subject).await?;
             let is_revoked = !member(&found, "revoked_at").is_null();
             let after =

@@ -17,14 +17,25 @@ use holdfast_wire::csv;
 use serde_json::{Value, json};
 
 use crate::arguments::Period;
+use crate::arguments::read::ColumnChoice;
 use crate::command::Desk;
 use crate::command::sheet::given;
 use crate::door::PAGE_ROWS;
 use crate::failure::{CommandFailure, Result};
 use crate::output::{self, Output, note};
+use crate::table::{Column, Table};
 use crate::view::{NOTHING, amount, member, some_text, text};
 
-const HEAD: [&str; 8] = ["at", "kind", "debit", "credit", "amount", "available", "held", "source"];
+const COLUMNS: [Column; 8] = [
+    Column::moment("at"),
+    Column::text("kind"),
+    Column::text("debit").third(),
+    Column::text("credit").third(),
+    Column::number("amount_micros"),
+    Column::number("available_micros"),
+    Column::number("held_micros").second(),
+    Column::text("source").second(),
+];
 
 /// A statement that a command asks for.
 pub(crate) struct StatementOrder {
@@ -36,13 +47,19 @@ pub(crate) struct StatementOrder {
 /// Format of a statement: CSV, or one of the formats that every command has.
 enum Form {
     Csv,
-    Output(Output),
+    Table(Table),
 }
 
 impl StatementOrder {
-    pub(crate) fn new(output: Output, period: Period, limit: u32, csv: bool) -> Result<Self> {
+    pub(crate) fn new(
+        output: Output,
+        period: Period,
+        limit: u32,
+        csv: bool,
+        columns: &ColumnChoice,
+    ) -> Result<Self> {
         let form = match (csv, output) {
-            (false, output) => Form::Output(output),
+            (false, output) => Form::Table(Table::new(output, columns, &COLUMNS)?),
             (true, Output::Table | Output::Plain) => Form::Csv,
             (true, Output::Json) => {
                 return Err(CommandFailure::Usage(anyhow!(
@@ -109,19 +126,18 @@ pub(super) async fn show(desk: &Desk<'_>, wallet: &Value, order: &StatementOrder
 }
 
 fn print(form: &Form, view: &Value) -> Result {
-    let output = match form {
+    let table = match form {
         Form::Csv => return output::text(&file(view)),
-        Form::Output(output) => output,
+        Form::Table(table) => table,
     };
-    let total = |kind: &str, bound: &str| {
-        let [available, held] = BALANCE.map(|it| amount(member(view, kind), it));
-        let dash = || NOTHING.to_owned();
-        [text(view, bound), kind.to_owned(), dash(), dash(), dash(), available, held, dash()]
-    };
-    let mut rows = vec![total("opening", "from")];
-    rows.extend(entries(view).map(row));
-    rows.push(total("closing", "to"));
-    output.sheet(view, HEAD, &rows)?;
+    let mut rows = vec![total(view, "opening", "from")];
+    rows.extend(entries(view).cloned());
+    rows.push(total(view, "closing", "to"));
+    table.print(view, &rows, |row, name| match name {
+        "amount_micros" | "available_micros" | "held_micros" => amount(row, name),
+        "source" => source(row),
+        name => text(row, name),
+    })?;
     // The oldest are left out, not the newest: the closing balance is always that of the last row.
     let omitted = member(view, "omitted_entries");
     if *omitted != 0 {
@@ -139,11 +155,11 @@ fn entries(view: &Value) -> impl Iterator<Item = &Value> {
     member(view, "entries").as_array().into_iter().flatten()
 }
 
-fn row(entry: &Value) -> [String; HEAD.len()] {
-    HEAD.map(|column| match column {
-        "amount" | "available" | "held" => amount(entry, &format!("{column}_micros")),
-        "source" => source(entry),
-        column => text(entry, column),
+/// The row of a balance, with its member's name for its kind.
+fn total(view: &Value, kind: &str, bound: &str) -> Value {
+    let [available, held] = BALANCE.map(|it| member(member(view, kind), it));
+    json!({
+        "at": member(view, bound), "kind": kind, "available_micros": available, "held_micros": held,
     })
 }
 
@@ -151,10 +167,8 @@ fn source(entry: &Value) -> String {
     let [operation, posting, reason] =
         ["operation_id", "posting_id", "reason"].map(|it| some_text(entry, it));
     match (posting, operation, reason) {
-        (None, operation, _) => {
-            let id = operation.unwrap_or_default();
-            format!("operation {id}/{}", text(entry, "generation"))
-        }
+        (None, Some(id), _) => format!("operation {id}/{}", text(entry, "generation")),
+        (None, None, _) => NOTHING.to_owned(),
         (Some(id), Some(operation), _) => format!("posting {id}, operation {operation}"),
         (Some(id), None, Some(reason)) => format!("posting {id}, {reason}"),
         (Some(id), None, None) => format!("posting {id}"),
@@ -174,17 +188,9 @@ fn file(view: &Value) -> String {
         let cells: Vec<_> = csv::STATEMENT_COLUMNS.iter().map(cell).collect();
         csv::record(cells.iter().map(String::as_str))
     };
-    let total = |kind: &str, bound: &str, omitted: &str| {
-        let [available, held] = BALANCE.map(|it| member(member(view, kind), it));
-        let at = member(view, bound);
-        let row = json!({
-            "at": at, "kind": kind, "available_micros": available, "held_micros": held,
-        });
-        record(&row, omitted)
-    };
     let mut file = csv::record(csv::STATEMENT_COLUMNS);
-    file.push_str(&total("opening", "from", &text(view, "omitted_entries")));
+    file.push_str(&record(&total(view, "opening", "from"), &text(view, "omitted_entries")));
     file.extend(entries(view).map(|entry| record(entry, "")));
-    file.push_str(&total("closing", "to", ""));
+    file.push_str(&record(&total(view, "closing", "to"), ""));
     file
 }
