@@ -37,6 +37,11 @@ const DOORS: &[&str] =
 const FUZZ: &[&str] = &["--manifest-path", workspace::FUZZ];
 /// Crates that the domain does without, so that it runs anywhere.
 const UNPORTABLE: &[&str] = &["getrandom", "rand", "tokio"];
+/// Features of the store, each with the drivers that are the other's.
+const DATABASES: &[(&str, &[&str])] = &[
+    ("sqlite", &["sqlx-postgres", "postgres-array"]),
+    ("postgres", &["rusqlite", "sqlx-sqlite", "libsqlite3-sys"]),
+];
 /// The list of crates that may enter the build.
 const DENY: &str = ".cargo/deny.toml";
 
@@ -120,16 +125,49 @@ fn check_deny(workspace: &Workspace) -> Result<CheckVerdict> {
     Ok(judge(of_ours && of_fuzz))
 }
 
-/// The domain depends on no source of randomness and on no runtime, by any crate between.
+/// The domain depends on no source of randomness and on no runtime, by any crate between; the store and the façade for
+/// embedders compile with each database alone, and without the driver of the other.
 fn check_portable(workspace: &Workspace) -> Result<CheckVerdict> {
-    let args = ["tree", "--package", "holdfast-domain", "--edges", "normal", "--prefix", "none"];
-    let tree = shell::printed(cargo(&workspace.root).args(args))?;
-    let names = tree.lines().filter_map(|line| line.split(' ').next());
-    let found: Vec<_> = names.filter(|name| UNPORTABLE.contains(name)).collect();
+    let mut passed = is_domain_portable(workspace)?;
+    for (database, foreign) in DATABASES {
+        passed &= is_database_enough(workspace, database, foreign)?;
+    }
+    Ok(judge(passed))
+}
+
+fn is_domain_portable(workspace: &Workspace) -> Result<bool> {
+    let found = depends_on(workspace, &["--package", "holdfast-domain"], UNPORTABLE)?;
     if !found.is_empty() {
         say(&format!("holdfast-domain depends on {}", found.join(", ")))?;
     }
-    Ok(judge(found.is_empty()))
+    Ok(found.is_empty())
+}
+
+/// A command for each package: features of all members are one set in a build of the workspace, which hides mistakes.
+fn is_database_enough(workspace: &Workspace, database: &str, foreign: &[&str]) -> Result<bool> {
+    let alone = ["--no-default-features", "--features", database];
+    let mut passed = true;
+    for package in ["holdfast-store", "holdfast-embed"] {
+        let of = [&["--package", package], &alone[..]].concat();
+        let found = depends_on(workspace, &of, foreign)?;
+        if !found.is_empty() {
+            say(&format!("{package} with {database} alone depends on {}", found.join(", ")))?;
+            passed = false;
+        }
+        let clippy = [&["clippy"], &of[..], &["--lib", "--", "-D", "warnings"]].concat();
+        passed &= shell::run(cargo(&workspace.root).args(clippy))?;
+    }
+    let test = ["test", "--quiet", "--package", "holdfast-store", "--lib"];
+    let test = [&test[..], &alone, &["--", "schema::url::"]].concat();
+    Ok(shell::run(cargo(&workspace.root).args(test))? && passed)
+}
+
+/// Those of `names` that a build of these packages takes in.
+fn depends_on(workspace: &Workspace, of: &[&str], names: &[&str]) -> Result<Vec<String>> {
+    let args = [&["tree"], of, &["--edges", "normal", "--prefix", "none"]].concat();
+    let tree = shell::printed(cargo(&workspace.root).args(args))?;
+    let names_found = tree.lines().filter_map(|line| line.split(' ').next());
+    Ok(names_found.filter(|name| names.contains(name)).map(str::to_owned).collect())
 }
 
 fn check_advisories(workspace: &Workspace) -> Result<CheckVerdict> {

@@ -18,39 +18,44 @@ use tokio_util::task::TaskTracker;
 
 use crate::error::{ConnectError, OpenError, unavailable};
 use crate::options::Options;
+#[cfg(feature = "postgres")]
 use crate::postgres::{self, ConnectionPool, PgReadTransaction, Postgres};
-use crate::schema::Dialect;
 use crate::schema::url::{DatabaseLocation, DatabaseUrl};
+use crate::schema::{Dialect, by_database};
+#[cfg(feature = "sqlite")]
 use crate::sqlite::{self, FileReadTransaction, FileReaders, Sqlite};
 use crate::transaction::errand::{Errand, OfferError, Verdict};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 use crate::transaction::hour::SummingStep;
 
-/// One expression for whichever database there is.
+/// One expression for both databases: `each!(self, it => it.seen(now))`.
 macro_rules! each {
     ($of:expr, $it:ident => $do:expr) => {
-        match $of {
-            Self::Sqlite($it) => $do,
-            Self::Postgres($it) => $do,
-        }
+        by_database!($of; Self::Sqlite($it) => $do; Self::Postgres($it) => $do)
     };
 }
 
 /// Part of a store that writes: each database's own half of the ports.
 pub(crate) enum Backend {
+    #[cfg(feature = "sqlite")]
     Sqlite(Sqlite),
+    #[cfg(feature = "postgres")]
     Postgres(Postgres),
 }
 
 /// Connections through which a database is read.
 pub(crate) enum Readers {
+    #[cfg(feature = "sqlite")]
     Sqlite(FileReaders),
+    #[cfg(feature = "postgres")]
     Postgres(ConnectionPool),
 }
 
 /// A transaction that reads: all of its statements see the rows as they are at one moment.
 pub(crate) enum ReadTransaction {
+    #[cfg(feature = "sqlite")]
     Sqlite(FileReadTransaction),
+    #[cfg(feature = "postgres")]
     Postgres(PgReadTransaction),
 }
 
@@ -76,16 +81,15 @@ impl Backend {
         options: &Options,
         tasks: &TaskTracker,
     ) -> Result<(Self, Pools), OpenError> {
-        match options.url.place() {
-            DatabaseLocation::File(file) => {
-                let (sqlite, readers) = Sqlite::open(file, options, tasks).await?;
-                Ok((Self::Sqlite(sqlite), Pools::of(readers.map(Readers::Sqlite))))
-            }
-            DatabaseLocation::Server(server) => {
-                let (postgres, readers) = Postgres::open(server.options(), options, tasks).await?;
-                Ok((Self::Postgres(postgres), Pools::of(readers.map(Readers::Postgres))))
-            }
-        }
+        by_database!(options.url.place();
+        DatabaseLocation::File(file) => {
+            let (sqlite, readers) = Sqlite::open(file, options, tasks).await?;
+            Ok((Self::Sqlite(sqlite), Pools::of(readers.map(Readers::Sqlite))))
+        };
+        DatabaseLocation::Server(server) => {
+            let (postgres, readers) = Postgres::open(server.options(), options, tasks).await?;
+            Ok((Self::Postgres(postgres), Pools::of(readers.map(Readers::Postgres))))
+        })
     }
 
     /// Queues a change for the writer and waits for its verdict.
@@ -129,19 +133,15 @@ impl Backend {
 
     /// The clock as a read sees it.
     pub(crate) fn seen(&self, now: Timestamp) -> Timestamp {
-        match self {
-            Self::Sqlite(sqlite) => sqlite.seen(now),
-            // The server reads its clock after it has seen the rows.
-            Self::Postgres(_) => now,
-        }
+        // A server reads its clock after it has seen the rows.
+        by_database!(self; Self::Sqlite(sqlite) => sqlite.seen(now); Self::Postgres(_) => now)
     }
 
     /// The longest result that the database can hold.
     pub(crate) const fn result_bytes_max(&self) -> usize {
-        match self {
-            Self::Sqlite(_) => sqlite::RESULT_BYTES_MAX,
-            Self::Postgres(_) => postgres::RESULT_BYTES_MAX,
-        }
+        by_database!(self;
+            Self::Sqlite(_) => sqlite::RESULT_BYTES_MAX;
+            Self::Postgres(_) => postgres::RESULT_BYTES_MAX)
     }
 
     /// Takes in nothing more; the writer ends when what waits is done.
@@ -188,14 +188,13 @@ impl Readers {
 
     /// Begins a read of several statements, of which a server lets each run for so long.
     pub(crate) async fn moment(&self, limit: Duration) -> Result<ReadTransaction, Unavailable> {
-        match self {
-            Self::Sqlite(readers) => {
-                readers.moment(limit).await.map(ReadTransaction::Sqlite).map_err(unavailable)
-            }
-            Self::Postgres(pool) => {
-                pool.moment(limit).await.map(ReadTransaction::Postgres).map_err(unavailable)
-            }
-        }
+        by_database!(self;
+        Self::Sqlite(readers) => {
+            readers.moment(limit).await.map(ReadTransaction::Sqlite).map_err(unavailable)
+        };
+        Self::Postgres(pool) => {
+            pool.moment(limit).await.map(ReadTransaction::Postgres).map_err(unavailable)
+        })
     }
 
     /// Connections that are open and not in use, and those in use.
@@ -210,10 +209,9 @@ impl Readers {
 
 impl ReadTransaction {
     pub(crate) const fn dialect(&self) -> Dialect {
-        match self {
-            Self::Sqlite(_) => Dialect::Sqlite,
-            Self::Postgres(_) => Dialect::Postgres,
-        }
+        by_database!(self;
+            Self::Sqlite(_) => Dialect::Sqlite;
+            Self::Postgres(_) => Dialect::Postgres)
     }
 
     pub(crate) async fn end(self) -> Result<(), Unavailable> {
@@ -250,10 +248,9 @@ fn writes_nothing() -> DbErr {
 
 /// Makes the file of a database if there is none. A server makes its own.
 pub(crate) fn create(url: &DatabaseUrl) -> Result<(), ConnectError> {
-    match url.place() {
-        DatabaseLocation::File(file) => sqlite::connect::create(file),
-        DatabaseLocation::Server(_) => Ok(()),
-    }
+    by_database!(url.place();
+        DatabaseLocation::File(file) => sqlite::connect::create(file);
+        DatabaseLocation::Server(_) => Ok(()))
 }
 
 /// A connection that looks at a database. To a file it cannot write, and one that is refused stays as it is.
@@ -261,10 +258,9 @@ pub(crate) async fn look(
     url: &DatabaseUrl,
     busy_timeout: Duration,
 ) -> Result<DatabaseConnection, ConnectError> {
-    match url.place() {
-        DatabaseLocation::File(file) => sqlite::connect::readers(file, busy_timeout, 1).await,
-        DatabaseLocation::Server(_) => migrate(url, busy_timeout).await,
-    }
+    by_database!(url.place();
+        DatabaseLocation::File(file) => sqlite::connect::readers(file, busy_timeout, 1).await;
+        DatabaseLocation::Server(_) => migrate(url, busy_timeout).await)
 }
 
 /// A connection that migrates a database.
@@ -272,18 +268,16 @@ pub(crate) async fn migrate(
     url: &DatabaseUrl,
     busy_timeout: Duration,
 ) -> Result<DatabaseConnection, ConnectError> {
-    match url.place() {
-        DatabaseLocation::File(file) => sqlite::connect::writers(file, busy_timeout).await,
-        DatabaseLocation::Server(server) => {
-            postgres::connect::connect_single(server.options(), busy_timeout).await
-        }
-    }
+    by_database!(url.place();
+    DatabaseLocation::File(file) => sqlite::connect::writers(file, busy_timeout).await;
+    DatabaseLocation::Server(server) => {
+        postgres::connect::connect_single(server.options(), busy_timeout).await
+    })
 }
 
 /// True if there is no database at this URL: the file is something else, or the server has none of that name.
 pub(crate) fn is_no_database(url: &DatabaseUrl, error: &DbErr) -> bool {
-    match url.place() {
-        DatabaseLocation::File(_) => sqlite::connect::is_no_database(error),
-        DatabaseLocation::Server(_) => postgres::error::is_no_database(error),
-    }
+    by_database!(url.place();
+        DatabaseLocation::File(_) => sqlite::connect::is_no_database(error);
+        DatabaseLocation::Server(_) => postgres::error::is_no_database(error))
 }

@@ -13,29 +13,43 @@
 //! | wallets, API keys, deposits | commands of `Administration`, as `holdfast-embed` sends them |
 //! | the audit | [`Store::verify`] |
 //!
-//! What writes is a database's own, and so are its connections (`sqlite`, `postgres`); judging, the
-//! mapping of rows and what reads them are the same for all.
+//! SQLite and PostgreSQL are the features `sqlite` and `postgres`, both on by default. A program needs at least one.
+//! [`DatabaseUrl::parse`] refuses a URL of a database that is not compiled in.
 //!
-//! ```text
-//! sale  admin  audit ─▶ reading ─▶ store ─▶ migrate ─▶ backend ─▶ sqlite, postgres     a room needs those right
-//!                  batch, transaction, lock ◀────────────────────┘                     of it and below it alone
-//!                        rows ─▶ schema
-//! ```
+//! | room | contents |
+//! |---|---|
+//! | `schema`, `rows` | address, dialect and migrations of a database; rows of its tables as values of the domain |
+//! | `batch`, `transaction` | changes of operations, and their judgement; the texts of all other transactions |
+//! | `lock`, `options`, `error` | the right to serve a file; settings; reasons why a database is not opened |
+//! | `sqlite`, `postgres`, `backend` | connections and writer of each database; the choice between them |
+//! | `migrate`, `store` | application of migrations; the open database |
+//! | `reading`, `audit` | lists and reports; the audit with its rules |
+//! | `sale`, `admin` | ports of a sale, and of administration |
+//!
+//! A room imports from its own line and those above it alone.
+
+#[cfg(not(any(feature = "sqlite", feature = "postgres")))]
+compile_error!(
+    "holdfast-store needs a database: enable its feature `sqlite` or its feature `postgres`"
+);
 
 mod admin;
 mod audit;
 mod backend;
 mod batch;
 mod error;
+#[cfg_attr(not(feature = "sqlite"), path = "lock/absent.rs")]
 mod lock;
 mod metrics;
 pub mod migrate;
 mod options;
+#[cfg(feature = "postgres")]
 mod postgres;
 mod reading;
 mod rows;
 mod sale;
 mod schema;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
 mod transaction;
@@ -48,6 +62,7 @@ pub use crate::lock::ServeLock;
 pub use crate::options::Options;
 pub use crate::reading::{report, usage};
 pub use crate::schema::url::{BadDatabaseUrl, DatabaseUrl};
+#[cfg(feature = "sqlite")]
 pub use crate::sqlite::backup;
 pub use crate::store::Store;
 pub use crate::transaction::event::SharedInterest;

@@ -16,6 +16,7 @@ mod outstanding;
 mod page;
 mod person;
 #[cfg(test)]
+#[cfg(feature = "sqlite")]
 mod plans;
 pub mod report;
 mod reports;

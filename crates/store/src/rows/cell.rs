@@ -17,13 +17,22 @@ use holdfast_domain::{
     AdminKeyId, ApiKeyId, CommandKey, Currency, Micros, PersonId, PostingId, Timestamp, WalletId,
     WebhookId,
 };
-use rusqlite::types::FromSql;
-use sea_orm::{TryGetable, Value};
+use sea_orm::Value;
+
+/// Kind of a column that every source of rows can read.
+#[cfg(feature = "sqlite")]
+pub trait Primitive: sea_orm::TryGetable + rusqlite::types::FromSql {}
+
+#[cfg(feature = "sqlite")]
+impl<T: sea_orm::TryGetable + rusqlite::types::FromSql> Primitive for T {}
+
+#[cfg(not(feature = "sqlite"))]
+pub use sea_orm::TryGetable as Primitive;
 
 /// Value that stands in one column.
 pub trait Cell: Sized {
     /// Integer, text or bytes, or one of them that may be absent.
-    type Raw: TryGetable + FromSql + Into<Value>;
+    type Raw: Primitive + Into<Value>;
 
     /// `None` for a value that cannot stand there.
     fn from_raw(raw: Self::Raw) -> Option<Self>;
@@ -85,7 +94,7 @@ cells!(String: BTreeSet<EventKind>;
 
 impl<C: Cell> Cell for Option<C>
 where
-    Option<C::Raw>: TryGetable + FromSql + Into<Value>,
+    Option<C::Raw>: Primitive + Into<Value>,
 {
     type Raw = Option<C::Raw>;
 

@@ -7,10 +7,10 @@
 use holdfast_domain::ports::Cause;
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Micros, Timestamp};
-use rusqlite::types::{FromSql, ValueRef};
-use sea_orm::{QueryResult, TryGetable};
+use sea_orm::QueryResult;
 
 use super::Cell;
+use super::cell::Primitive;
 
 /// A row that does not say what it must: somebody else wrote it, or the code is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,7 @@ pub(crate) struct Cells<'r> {
 #[derive(Debug, Clone, Copy)]
 enum RowSource<'r> {
     Readers(&'r QueryResult),
+    #[cfg(feature = "sqlite")]
     Writer(&'r rusqlite::Row<'r>),
 }
 
@@ -42,6 +43,7 @@ impl<'r> Cells<'r> {
     }
 
     /// The columns of a row that SQLite's writer has read.
+    #[cfg(feature = "sqlite")]
     pub(crate) const fn written(row: &'r rusqlite::Row<'r>) -> Self {
         Self { row: RowSource::Writer(row), next: 0 }
     }
@@ -51,17 +53,18 @@ impl<'r> Cells<'r> {
         self.parse(C::from_raw)
     }
 
-    pub(super) fn raw<T: TryGetable + FromSql>(&mut self) -> Result<T, BadRow> {
+    pub(super) fn raw<T: Primitive>(&mut self) -> Result<T, BadRow> {
         let at = self.next;
         self.next = at.saturating_add(1);
         match self.row {
             RowSource::Readers(row) => row.try_get_by_index(at).map_err(|error| bad(at, error)),
+            #[cfg(feature = "sqlite")]
             RowSource::Writer(row) => row.get(at).map_err(|error| bad(at, error)),
         }
     }
 
     /// Parses the next column by `read`; `None` there means that it cannot stand there.
-    pub(crate) fn parse<T: TryGetable + FromSql, U>(
+    pub(crate) fn parse<T: Primitive, U>(
         &mut self,
         read: impl FnOnce(T) -> Option<U>,
     ) -> Result<U, BadRow> {
@@ -82,9 +85,10 @@ impl<'r> Cells<'r> {
                 let value = row.try_get_by_index::<Option<Vec<u8>>>(at);
                 Ok(value.map_err(|error| bad(at, error))?.is_none())
             }
+            #[cfg(feature = "sqlite")]
             RowSource::Writer(row) => {
                 let value = row.get_ref(at).map_err(|error| bad(at, error))?;
-                Ok(value == ValueRef::Null)
+                Ok(value == rusqlite::types::ValueRef::Null)
             }
         }
     }

@@ -255,6 +255,7 @@ fn places(from: usize, count: usize) -> String {
 }
 
 #[cfg(test)]
+#[cfg(feature = "sqlite")]
 mod tests {
     use std::collections::BTreeSet;
 
