@@ -23,7 +23,7 @@ use crate::postgres::{self, ConnectionPool, PgReadTransaction, Postgres};
 use crate::schema::url::{DatabaseLocation, DatabaseUrl};
 use crate::schema::{Dialect, by_database};
 #[cfg(feature = "sqlite")]
-use crate::sqlite::{self, FileReadTransaction, FileReaders, Sqlite};
+use crate::sqlite::{self, Sqlite};
 use crate::transaction::errand::{Errand, OfferError, Verdict};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 use crate::transaction::hour::SummingStep;
@@ -46,7 +46,7 @@ pub(crate) enum Backend {
 /// Connections through which a database is read.
 pub(crate) enum Readers {
     #[cfg(feature = "sqlite")]
-    Sqlite(FileReaders),
+    Sqlite(DatabaseConnection),
     #[cfg(feature = "postgres")]
     Postgres(ConnectionPool),
 }
@@ -54,7 +54,8 @@ pub(crate) enum Readers {
 /// A transaction that reads: all of its statements see the rows as they are at one moment.
 pub(crate) enum ReadTransaction {
     #[cfg(feature = "sqlite")]
-    Sqlite(FileReadTransaction),
+    /// A deferred transaction, which sees the rows as its first read saw them.
+    Sqlite(sea_orm::DatabaseTransaction),
     #[cfg(feature = "postgres")]
     Postgres(PgReadTransaction),
 }
@@ -156,7 +157,12 @@ impl Backend {
 
     /// Closes what writes, after the writer has ended.
     pub(crate) async fn close(&self) -> Result<(), Unavailable> {
-        each!(self, it => it.close().await)
+        by_database!(self;
+        Self::Sqlite(sqlite) => sqlite.close().await;
+        Self::Postgres(postgres) => {
+            postgres.close().await;
+            Ok(())
+        })
     }
 }
 
@@ -183,14 +189,16 @@ impl Readers {
         &self,
         statement: Statement,
     ) -> Result<Vec<QueryResult>, Unavailable> {
-        each!(self, it => it.query(statement).await.map_err(unavailable))
+        by_database!(self;
+            Self::Sqlite(readers) => readers.query_all_raw(statement).await.map_err(unavailable);
+            Self::Postgres(pool) => pool.query(statement).await.map_err(unavailable))
     }
 
     /// Begins a read of several statements, of which a server lets each run for so long.
     pub(crate) async fn moment(&self, limit: Duration) -> Result<ReadTransaction, Unavailable> {
         by_database!(self;
         Self::Sqlite(readers) => {
-            readers.moment(limit).await.map(ReadTransaction::Sqlite).map_err(unavailable)
+            sqlite::connect::begin(readers, limit).await.map(ReadTransaction::Sqlite).map_err(unavailable)
         };
         Self::Postgres(pool) => {
             pool.moment(limit).await.map(ReadTransaction::Postgres).map_err(unavailable)
@@ -199,11 +207,18 @@ impl Readers {
 
     /// Connections that are open and not in use, and those in use.
     pub(crate) fn counts(&self) -> (usize, usize) {
-        each!(self, it => it.counts())
+        by_database!(self;
+            Self::Sqlite(readers) => sqlite::connect::counts(readers);
+            Self::Postgres(pool) => pool.counts())
     }
 
     pub(crate) async fn close(&self) -> Result<(), Unavailable> {
-        each!(self, it => it.close().await.map_err(unavailable))
+        by_database!(self;
+        Self::Sqlite(readers) => readers.close_by_ref().await.map_err(unavailable);
+        Self::Postgres(pool) => {
+            pool.close().await;
+            Ok(())
+        })
     }
 }
 
@@ -215,7 +230,12 @@ impl ReadTransaction {
     }
 
     pub(crate) async fn end(self) -> Result<(), Unavailable> {
-        each!(self, it => it.end().await.map_err(unavailable))
+        by_database!(self;
+        Self::Sqlite(transaction) => transaction.rollback().await.map_err(unavailable);
+        Self::Postgres(moment) => {
+            moment.end().await;
+            Ok(())
+        })
     }
 }
 
@@ -238,7 +258,9 @@ impl ConnectionTrait for ReadTransaction {
     }
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
-        each!(self, it => it.query(statement).await)
+        by_database!(self;
+            Self::Sqlite(transaction) => transaction.query_all_raw(statement).await;
+            Self::Postgres(moment) => moment.query(statement).await)
     }
 }
 

@@ -38,7 +38,7 @@ use std::time::Duration;
 
 use holdfast_domain::admin::report::REPORTS_AT_ONCE;
 use holdfast_domain::operation::{Receipt, Transition};
-use holdfast_domain::ports::{CommitError, Unavailable};
+use holdfast_domain::ports::CommitError;
 use sqlx::postgres::PgConnectOptions;
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -49,7 +49,7 @@ pub(crate) use self::pool::{ConnectionPool, PgReadTransaction};
 use self::session::{BY_INDEX, ERRAND_STATEMENT, Session};
 use self::writer::Writer;
 use crate::batch::job::{Job, WriterEnded};
-use crate::error::{OpenError, unavailable};
+use crate::error::OpenError;
 use crate::options::{AUDITS, GLANCES, Options, READ_STATEMENT, SUMMING};
 use crate::transaction::event::SharedInterest;
 
@@ -121,11 +121,10 @@ impl Postgres {
     }
 
     /// Closes the connections, once nothing uses them any more.
-    pub(crate) async fn close(&self) -> Result<(), Unavailable> {
+    pub(crate) async fn close(&self) {
         for line in [&self.errands, &self.beats] {
-            line.close().await.map_err(unavailable)?;
+            line.close().await;
         }
-        Ok(())
     }
 
     /// Takes in nothing more; the writer ends when what waits is committed.

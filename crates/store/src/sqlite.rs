@@ -15,7 +15,6 @@ mod notifier;
 pub(crate) mod plans;
 mod prices;
 mod queue;
-mod readers;
 mod recorded;
 mod statements;
 mod usage;
@@ -30,6 +29,7 @@ use holdfast_domain::admin::report::REPORTS_AT_ONCE;
 use holdfast_domain::operation::{Receipt, Transition};
 use holdfast_domain::ports::{CommitError, Unavailable};
 use rusqlite::Transaction;
+use sea_orm::DatabaseConnection;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -37,7 +37,6 @@ use tokio_util::task::TaskTracker;
 use self::clock::Clock;
 use self::connect::DatabaseFile;
 use self::queue::Queue;
-pub(crate) use self::readers::{FileReadTransaction, FileReaders};
 use self::write_task::{WriteError, WriteTask};
 use crate::batch::job::{Job, WriterEnded};
 use crate::error::{OpenError, unavailable};
@@ -70,7 +69,7 @@ impl Sqlite {
         path: &Path,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, [FileReaders; 5]), OpenError> {
+    ) -> Result<(Self, [DatabaseConnection; 5]), OpenError> {
         connect::check_library().map_err(OpenError::Connect)?;
         lock::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
         let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
@@ -100,7 +99,7 @@ impl Sqlite {
         let summing = connections(SUMMING).await;
         let [readers, glances, audits, reports, summing] =
             [readers, glances, audits, reports, summing]
-                .map(|some| some.map(FileReaders::new).map_err(OpenError::Connect));
+                .map(|some| some.map_err(OpenError::Connect));
         Ok((opened, [readers?, glances?, audits?, reports?, summing?]))
     }
 

@@ -200,7 +200,7 @@ impl ConnectionPool {
     }
 
     /// Closes the connections, once nothing uses them any more.
-    pub(crate) async fn close(&self) -> Result<(), sqlx::Error> {
+    pub(crate) async fn close(&self) {
         // First, so that no caller takes a place, and nothing is kept from here on.
         self.shared.room.close();
         let idle = std::mem::take(&mut *self.shared.idle());
@@ -209,7 +209,6 @@ impl ConnectionPool {
                 tracing::debug!(%error, "a connection did not close");
             }
         }
-        Ok(())
     }
 }
 
@@ -262,13 +261,12 @@ impl PgReadTransaction {
     }
 
     /// Ends the snapshot. A connection on which that fails is not used again.
-    pub(crate) async fn end(self) -> Result<(), sqlx::Error> {
+    pub(crate) async fn end(self) {
         let mut taken = self.taken.into_inner();
         match within(END, taken.connection.execute("ROLLBACK")).await {
             Ok(_) => self.shared.release(taken),
             Err(error) => tracing::debug!(%error, "a read did not end"),
         }
-        Ok(())
     }
 }
 

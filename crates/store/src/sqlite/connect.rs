@@ -18,7 +18,10 @@ use std::time::Duration;
 
 use holdfast_domain::ports::Cause;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
+use sea_orm::{
+    ConnectOptions, Database, DatabaseConnection, DatabaseTransaction, DbErr, RuntimeErr,
+    TransactionTrait,
+};
 use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tokio::time::Instant;
@@ -208,6 +211,21 @@ pub(crate) async fn serving_readers(
     let options = settings(path, busy_timeout).read_only(true).pragma("query_only", "1");
     let connections = connections.max(1);
     open(path, options, busy_timeout, (connections, connections)).await
+}
+
+/// Begins a read of several statements. A file has no limit of a statement.
+pub(crate) async fn begin(
+    readers: &DatabaseConnection,
+    _limit: Duration,
+) -> Result<DatabaseTransaction, DbErr> {
+    readers.begin().await
+}
+
+/// Connections of a pool that are open and not in use, and those in use.
+pub(crate) fn counts(readers: &DatabaseConnection) -> (usize, usize) {
+    let pool = readers.get_sqlite_connection_pool();
+    let idle = pool.num_idle();
+    (idle, usize::try_from(pool.size()).unwrap_or(0).saturating_sub(idle))
 }
 
 fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
