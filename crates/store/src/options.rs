@@ -40,8 +40,8 @@ pub struct Options {
     /// The right to serve the file, for the one process that has it: it alone folds the log into
     /// the file at its end, and it holds the file to be the one that was opened.
     pub lock: Option<Arc<ServeLock>>,
-    /// Interest in events; all of them, until [`Store::list_events`] and [`Store::send_events`] say
-    /// otherwise.
+    /// Interest in events; all of them, until [`Store::list_events`](crate::Store::list_events) and
+    /// [`Store::send_events`](crate::Store::send_events) say otherwise.
     pub interest: SharedInterest,
 }
 
