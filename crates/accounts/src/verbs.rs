@@ -30,7 +30,7 @@ pub struct Verb {
     pub summary: &'static str,
     /// Effect, as the form explains it.
     pub hint: &'static str,
-    /// Note of the command line, after it.
+    /// Note that the command line prints after the change.
     pub note: Option<&'static str>,
     /// True if a reason is required.
     pub needs_reason: bool,

@@ -114,7 +114,7 @@ impl<R: fmt::Display> VerbOrder<R> {
         consent.obtain(&format!("{} the {} {subject}", verb.word, verb.subject.nouns().name)).await
     }
 
-    /// The change that carries it out on the resource of this id.
+    /// Change that carries the verb out on the resource of this id.
     pub(crate) fn change(&self, id: &str) -> ChangeRequest {
         self.why.post(self.verb.endpoint().replace("{id}", id), json!({}))
     }

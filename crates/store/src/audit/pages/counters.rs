@@ -120,9 +120,10 @@ async fn keys(
 fn is_compared(expected: &ExpectedCounters) -> String {
     let is_one = |counter: Counter| {
         let is_it = format!("c.counter = {}", rows::counter_code(counter));
-        expected.since(counter).map_or(is_it.clone(), |since| {
-            format!("{is_it} AND c.window_start >= {}", since.as_micros())
-        })
+        match expected.since(counter) {
+            Some(since) => format!("{is_it} AND c.window_start >= {}", since.as_micros()),
+            None => is_it,
+        }
     };
     format!("({})", Counter::ALL.map(is_one).join(" OR "))
 }
