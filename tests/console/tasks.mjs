@@ -34,11 +34,11 @@ async function issueAKey({ page, context, world }) {
   const key = await told(page);
   assert.match(key, /^hfk_/);
   assert.equal((await call(world, "/v1/wallet", key)).status, 200, "the key works");
-  const copies = page.getByRole("button", { name: "Copy" });
+  const copies = page.locator("section.snippet").getByRole("button", { name: "Copy" });
   if (world.script) {
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     await copies.first().click();
-    await page.getByRole("button", { name: "Copied" }).waitFor();
+    await page.locator("section.snippet").getByRole("button", { name: "Copied" }).waitFor();
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), key);
   } else {
     assert.equal(await copies.count(), 0, "a button that does nothing is not there");

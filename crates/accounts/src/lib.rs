@@ -34,6 +34,7 @@ pub mod fields;
 mod in_flight;
 mod jobs;
 mod links;
+mod names;
 mod notes;
 mod offers;
 mod operations;

@@ -8,19 +8,26 @@ function element(name, attributes, ...children) {
   return made;
 }
 
-for (const snippet of document.querySelectorAll(".snippet pre")) {
+function copyButton(source, name) {
   const button = element("button", { type: "button", className: "copy", textContent: "Copy" });
+  if (name) button.setAttribute("aria-label", `Copy: ${name}`);
   button.addEventListener("click", async () => {
+    button.removeAttribute("aria-label");
     try {
-      await navigator.clipboard.writeText(snippet.textContent);
+      await navigator.clipboard.writeText(source.textContent);
       button.textContent = "Copied";
     } catch {
       // No clipboard outside of a secure context: the text is selected, and a key copies it.
-      getSelection().selectAllChildren(snippet);
+      getSelection().selectAllChildren(source);
       button.textContent = "Selected";
     }
   });
-  snippet.before(button);
+  return button;
+}
+
+for (const snippet of document.querySelectorAll(".snippet pre")) snippet.before(copyButton(snippet));
+for (const code of document.querySelectorAll(".facts dd > code")) {
+  code.after(" ", copyButton(code, code.closest("div").querySelector("dt").textContent));
 }
 
 const form = document.querySelector('form[action="/playground"]');

@@ -11,6 +11,7 @@
 mod administration;
 mod event;
 mod list;
+mod names;
 mod operation;
 mod outstanding;
 mod page;

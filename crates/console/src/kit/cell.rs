@@ -21,6 +21,8 @@ pub(crate) enum Cell {
     Number(String),
     /// A moment: as people read it, and as RFC 3339 writes it.
     Moment(String, String),
+    /// A moment that leads to what happened then.
+    MomentLink(String, String, String),
     /// A text that leads somewhere.
     Link(Link),
     /// A state in one word.
@@ -100,6 +102,11 @@ impl Cell {
     /// A moment, or nothing.
     pub(crate) fn some_moment(moment: Option<Timestamp>) -> Self {
         moment.map_or(Self::Nothing, Self::moment)
+    }
+
+    /// A moment that leads to what happened then.
+    pub(crate) fn moment_link(moment: Timestamp, href: impl Into<String>) -> Self {
+        Self::MomentLink(second(moment), rfc3339(moment), href.into())
     }
 
     pub(crate) fn link(text: impl Into<String>, href: impl Into<String>) -> Self {

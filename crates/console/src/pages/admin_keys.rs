@@ -3,7 +3,7 @@
 pub(crate) mod forms;
 
 use holdfast_domain::admin::listing::AdminKeyState;
-use holdfast_domain::admin::{AdminKey, Reach, UseCase};
+use holdfast_domain::admin::{AdminKey, Reach, Thing, UseCase};
 use holdfast_domain::{AdminKeyId, Timestamp};
 
 use crate::failure::Failure;
@@ -15,7 +15,7 @@ use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Facts, Filter, Table};
 use crate::kit::visit::Visit;
-use crate::pages::parts::reference::short;
+use crate::pages::parts::reference::Names;
 
 const STATE: &str = "state";
 
@@ -29,7 +29,8 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let listed = visit.accounts().admin_keys(visit.principal(), state, pages.request()?).await?;
     let now = visit.accounts().clock().await?;
     let next = pages.next(listed.next)?;
-    let rows = listed.rows.iter().map(|key| row(key, now)).collect();
+    let names = Names::read(&visit, listed.rows.iter().filter_map(wallet)).await?;
+    let rows = listed.rows.iter().map(|key| row(key, &names, now)).collect();
     let head = ["Name", "Role", "Wallet", "State", "Ends", "Made"];
     let empty = "There is no admin key. Issue one for a program that administers Holdfast.";
     let states = [("", "All"), ("in_force", "In force"), ("ended", "Ended")];
@@ -43,22 +44,26 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
         .section(Table::new("Newest first", &head, rows, empty).next(next)))
 }
 
-fn row(key: &AdminKey, now: Timestamp) -> Vec<Cell> {
+fn row(key: &AdminKey, names: &Names<'_>, now: Timestamp) -> Vec<Cell> {
     vec![
         Cell::link(&key.name, format!("/admin-keys/{}", key.id)),
         Cell::text(key.role.label()),
-        reach(key),
+        reach(key, names),
         state(key, now),
         Cell::some_moment(key.ends_at),
         Cell::moment(key.created_at),
     ]
 }
 
-fn reach(key: &AdminKey) -> Cell {
+fn wallet(key: &AdminKey) -> Option<Thing> {
     match key.reach {
-        Reach::All => Cell::text("all"),
-        Reach::Wallet(id) => Cell::link(short(id), format!("/wallets/{id}")),
+        Reach::All => None,
+        Reach::Wallet(id) => Some(Thing::Wallet(id)),
     }
+}
+
+fn reach(key: &AdminKey, names: &Names<'_>) -> Cell {
+    wallet(key).map_or_else(|| Cell::text("all"), |wallet| names.link(wallet))
 }
 
 fn state(key: &AdminKey, now: Timestamp) -> Cell {
@@ -79,6 +84,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let key = opened(&visit).await?;
     let id = key.id;
     let now = visit.accounts().clock().await?;
+    let names = Names::read(&visit, wallet(&key)).await?;
     let is_in_force = !key.has_ended(now);
     let base = format!("/admin-keys/{id}");
     let may_rotate = visit.may(UseCase::AdminKeyRotate) && is_in_force;
@@ -88,7 +94,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let rows = vec![
         ("State", state(&key, now)),
         ("Role", Cell::text(key.role.label())),
-        ("Wallet", reach(&key)),
+        ("Wallet", reach(&key, &names)),
         ("Ends", Cell::some_moment(key.ends_at)),
         ("Made", Cell::moment(key.created_at)),
         ("Made by", Cell::code(key.created_by)),

@@ -1,6 +1,7 @@
 //! Events: what happened, newest first, and one of them as its webhooks are sent it.
 
 use holdfast_domain::EventId;
+use holdfast_domain::admin::Thing;
 use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Facts, Filter, Snippet, Table};
 use crate::kit::visit::Visit;
-use crate::pages::parts::reference::{self, short, wallet_field};
+use crate::pages::parts::reference::{self, Names, wallet_field};
 
 const KIND: &str = "kind";
 
@@ -28,7 +29,9 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let pages = Pages::new(visit, "/events", &visit.query);
     let listed = visit.accounts().events(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(listed.next)?;
-    let rows = listed.rows.iter().map(row).collect();
+    let wallets = listed.rows.iter().filter_map(|event| event.wallet.map(Thing::Wallet));
+    let names = Names::read(visit, wallets).await?;
+    let rows = listed.rows.iter().map(|event| row(event, &names)).collect();
     let empty = "Nothing of this kind happened lately. Events are kept while a webhook or the \
         console wants them.";
     Ok(Table::new("Newest first", &["Event", "When", "Wallet"], rows, empty).next(next))
@@ -43,23 +46,23 @@ fn narrow(visit: &Visit) -> Filter {
     Filter { action: "/events".to_owned(), fields, submit: "Narrow".to_owned() }
 }
 
-fn row(event: &EventRecord) -> Vec<Cell> {
+fn row(event: &EventRecord, names: &Names<'_>) -> Vec<Cell> {
     let kind = Cell::link(event.kind.label(), format!("/events/{}", event.id));
-    vec![kind, Cell::moment(event.created_at), wallet(event)]
+    vec![kind, Cell::moment(event.created_at), wallet(event, names)]
 }
 
-fn wallet(event: &EventRecord) -> Cell {
-    let link = |id| Cell::link(short(id), format!("/wallets/{id}"));
-    event.wallet.map_or(Cell::Nothing, link)
+fn wallet(event: &EventRecord, names: &Names<'_>) -> Cell {
+    event.wallet.map_or(Cell::Nothing, |id| names.link(Thing::Wallet(id)))
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let id = visit.id()?;
     let event = visit.accounts().event(visit.principal(), EventId::from(id)).await?;
+    let names = Names::read(&visit, event.wallet.map(Thing::Wallet)).await?;
     let rows = vec![
         ("Kind", Cell::text(event.kind.label())),
         ("When", Cell::moment(event.created_at)),
-        ("Wallet", wallet(&event)),
+        ("Wallet", wallet(&event, &names)),
         ("Id", Cell::code(event.id)),
     ];
     let data = serde_json::from_str::<Value>(&event.data);

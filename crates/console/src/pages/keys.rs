@@ -1,24 +1,19 @@
 //! API keys: the list, narrowed by wallet, name or state.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
-use holdfast_accounts::{Name, Reference};
+use holdfast_accounts::Name;
 use holdfast_domain::WalletId;
-use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
-use uuid::Uuid;
+use holdfast_domain::admin::{Thing, UseCase};
 
 use crate::failure::Failure;
 use crate::kit::ask::SentFields;
-use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::api_key::{HEAD, issue_address, row};
-use crate::pages::parts::reference::{self, WALLET};
+use crate::pages::parts::reference::{self, Names, WALLET};
 
 const NAME: &str = "name";
 const STATE: &str = "state";
@@ -88,20 +83,11 @@ async fn table(visit: &Visit, keys: &[ApiKeyListing]) -> Result<Table, Failure> 
         let rows = keys.iter().map(|key| row(&key.api_key, now)).collect();
         return Ok(Table::new("API keys", &HEAD, rows, empty));
     }
-    let mut names = BTreeMap::new();
-    for key in keys {
-        let id = key.api_key.wallet;
-        if let Entry::Vacant(vacant) = names.entry(id) {
-            let id = Reference::Id(Uuid::from_bytes(id.to_bytes()));
-            let found = visit.accounts().wallet(visit.principal(), &id).await?;
-            vacant.insert(found.wallet.name);
-        }
-    }
+    let wallets = keys.iter().map(|key| Thing::Wallet(key.api_key.wallet));
+    let names = Names::read(visit, wallets).await?;
     let with_wallet = |key: &ApiKeyListing| {
-        let id = key.api_key.wallet;
-        let name = names.get(&id).cloned().unwrap_or_else(|| id.to_string());
         let mut cells = row(&key.api_key, now);
-        cells.insert(1, Cell::link(name, format!("/wallets/{id}")));
+        cells.insert(1, names.link(Thing::Wallet(key.api_key.wallet)));
         cells
     };
     let [name, rest @ ..] = HEAD;

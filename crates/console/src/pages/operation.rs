@@ -8,7 +8,7 @@ mod retry;
 
 use holdfast_accounts::OperationRecord;
 use holdfast_domain::Micros;
-use holdfast_domain::admin::UseCase;
+use holdfast_domain::admin::{Thing, UseCase};
 use holdfast_domain::operation::{Attempt, Phase, Situation};
 
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
 use crate::pages::parts::operation::{opened, state};
 use crate::pages::parts::posting;
-use crate::pages::parts::reference::short;
+use crate::pages::parts::reference::Names;
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;
@@ -33,18 +33,20 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         visit.may(UseCase::OperationCancel) && (is_running || operation.phase == Phase::Open);
     let may_reconcile = visit.may(UseCase::OperationReconcile) && is_stuck;
     let may_refund = visit.may(UseCase::PostingRefund) && is_charged;
-    let page = Page::new(format!("Operation {}", short(operation.id)))
+    let of = [Thing::Wallet(operation.wallet), Thing::ApiKey(operation.api_key)];
+    let names = Names::read(&visit, of).await?;
+    let page = Page::new(format!("Operation {}", operation.id))
         .below("Operations", "/operations")
         .action(may_refund, "Refund", format!("{base}/refund"))
         .action(may_cancel, "Cancel", format!("{base}/cancel"))
         .action(may_reconcile, "Reconcile", format!("{base}/reconcile"))
-        .section(facts(&record, &visit.visitor))
+        .section(facts(&record, &names, &visit.visitor))
         .section(timeline(&record, &visit.visitor));
     let page = price(&record).into_iter().fold(page, Page::section);
     Ok(page.section(retry::notice(operation, record.situation)))
 }
 
-fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {
+fn facts(record: &OperationRecord, names: &Names<'_>, visitor: &Visitor) -> Facts {
     let operation = &record.operation;
     let currency = operation.price.currency;
     let money = |amount| Cell::money(amount, currency);
@@ -62,8 +64,8 @@ fn facts(record: &OperationRecord, visitor: &Visitor) -> Facts {
         ("Refunded", refunded),
         ("Hold", money(operation.hold)),
         ("Model", Cell::text(operation.model.as_str())),
-        ("Wallet", Cell::link(short(operation.wallet), format!("/wallets/{}", operation.wallet))),
-        ("API key", Cell::link(short(operation.api_key), format!("/keys/{}", operation.api_key))),
+        ("Wallet", names.link(Thing::Wallet(operation.wallet))),
+        ("API key", names.link(Thing::ApiKey(operation.api_key))),
         ("Began", Cell::moment(operation.created_at)),
         ("Ended", Cell::some_moment(operation.phase.finished_at())),
     ];

@@ -4,23 +4,21 @@
 //! Never: a request or an answer of a caller.
 
 use holdfast_accounts::{AccountsError, OperationRecord, Reference};
-use holdfast_domain::admin::listing::{
-    OperationFilter, OperationListing, Page as Listed, Period, Scope,
-};
-use holdfast_domain::operation::{OperationStatus, situation};
+use holdfast_domain::admin::Thing;
+use holdfast_domain::admin::listing::{OperationFilter, Page as Listed, Period, Scope};
+use holdfast_domain::operation::OperationStatus;
 use holdfast_domain::{OperationId, RequestKey};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::moment;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
-use crate::pages::parts::operation::{HEAD, MODEL, cells, read_model, row};
-use crate::pages::parts::reference::{self, api_key_field, wallet_field};
+use crate::pages::parts::operation::{self, HEAD, MODEL, charge, read_model, row};
+use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
 
 const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";
@@ -30,8 +28,7 @@ const FROM: &str = "from";
 const TO: &str = "to";
 
 /// The same of operations that run: they have no charge yet, and hold what it may be at most.
-const HEAD_OF_RUNNING: [&str; 7] =
-    ["Operation", "Began", "State", "Model", "Holds", "API key", "Wallet"];
+const HEAD_OF_RUNNING: [&str; 6] = ["Began", "State", "Model", "Holds", "API key", "Wallet"];
 
 const EMPTY: &str = "There is no such operation on this page. An operation begins when a caller \
     sends a request: widen the filters, or look at the next page.";
@@ -44,7 +41,11 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
 async fn found(visit: &Visit) -> Result<Table, Failure> {
     if let Some(id) = asked_id(visit).await? {
         let rows = match visit.accounts().operation(visit.principal(), id).await {
-            Ok(record) => vec![found_row(&record)],
+            Ok(OperationRecord { operation, situation, .. }) => {
+                let of = [Thing::Wallet(operation.wallet), Thing::ApiKey(operation.api_key)];
+                let names = Names::read(visit, of).await?;
+                vec![row((&operation, situation), charge(&operation), &names)]
+            }
             Err(AccountsError::NotFound(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
@@ -56,9 +57,13 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let Listed { rows, next, .. } =
         visit.accounts().operations(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(next)?;
-    let head = if is_of_all { HEAD } else { HEAD_OF_RUNNING };
-    let rows = rows.iter().map(if is_of_all { row } else { row_of_running }).collect();
-    Ok(Table::new("Newest first", &head, rows, EMPTY).next(next))
+    let table = if is_of_all {
+        Table::new("Newest first", &HEAD, operation::rows(visit, &rows, charge).await?, EMPTY)
+    } else {
+        let rows = operation::rows(visit, &rows, |it| Some(it.hold)).await?;
+        Table::new("Newest first", &HEAD_OF_RUNNING, rows, EMPTY)
+    };
+    Ok(table.next(next))
 }
 
 /// The operation that the query names: by its id, or by an API key and its request key.
@@ -127,16 +132,4 @@ fn filter(visit: &Visit) -> Filter {
         held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
     Filter { action: "/operations".to_owned(), fields, submit: "Find".to_owned() }
-}
-
-/// Row of a list under [`HEAD_OF_RUNNING`].
-fn row_of_running(listing: &OperationListing) -> Vec<Cell> {
-    let operation = &listing.operation;
-    let situation = situation(operation, listing.lease.as_ref(), listing.now);
-    cells((operation, situation), listing.api_key_name.as_deref(), Some(operation.hold))
-}
-
-fn found_row(record: &OperationRecord) -> Vec<Cell> {
-    let operation = &record.operation;
-    cells((operation, record.situation), None, operation.phase.charge())
 }

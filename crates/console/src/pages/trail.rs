@@ -6,7 +6,6 @@ use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
 use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
 
 use crate::failure::Failure;
-use crate::kit::address::of_thing;
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
@@ -15,7 +14,7 @@ use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Section, Snippet, Table};
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
-use crate::pages::parts::reference::short;
+use crate::pages::parts::reference::{Names, linked};
 
 const THING: &str = "thing";
 const ACTOR: &str = "actor";
@@ -39,7 +38,11 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let request = holdfast_domain::admin::listing::PageRequest { limit: ROWS, ..request };
     let listed = visit.accounts().trail(visit.principal(), filter, request).await?;
     let next = pages.next(listed.next)?;
-    let rows = listed.rows.iter().map(|listing| row(listing, &visit.visitor)).collect();
+    let resources = |TrailListing { row, .. }: &TrailListing| {
+        std::iter::once(row.thing).chain(resource_of(row.actor))
+    };
+    let names = Names::read(visit, listed.rows.iter().flat_map(resources)).await?;
+    let rows = listed.rows.iter().map(|listing| row(listing, &names, &visit.visitor)).collect();
     let head = ["No.", "When", "Who", "Did", "To", "What changed", "Reason"];
     let empty = "Nothing in the trail is like this.";
     let mut sections = vec![Table::new("Newest first", &head, rows, empty).next(next).into()];
@@ -82,7 +85,11 @@ fn narrow(query: &SentFields) -> Filter {
     Filter { action: "/trail".to_owned(), fields, submit: "Narrow".to_owned() }
 }
 
-fn row(TrailListing { row, address }: &TrailListing, visitor: &Visitor) -> Vec<Cell> {
+fn row(
+    TrailListing { row, address }: &TrailListing,
+    names: &Names<'_>,
+    visitor: &Visitor,
+) -> Vec<Cell> {
     let changes = row.changes.iter().map(change).collect::<Vec<_>>().join("; ");
     let changes = match changes.char_indices().nth(CHARS) {
         Some((end, _)) => format!("{}…", changes.get(..end).unwrap_or_default()),
@@ -91,9 +98,9 @@ fn row(TrailListing { row, address }: &TrailListing, visitor: &Visitor) -> Vec<C
     vec![
         Cell::count(row.seq),
         Cell::moment(row.at),
-        actor(row.actor, address.as_deref(), visitor),
+        actor(row.actor, address.as_deref(), names, visitor),
         Cell::text(row.use_case.label()),
-        thing(row.thing, visitor),
+        thing(row.thing, names, visitor),
         Cell::some_text(Some(changes.as_str()).filter(|text| !text.is_empty())),
         Cell::some_text(row.reason.as_deref()),
     ]
@@ -108,45 +115,35 @@ fn change(FieldChange { field, before, after }: &FieldChange) -> String {
     }
 }
 
-/// The actor, with a link where the visitor may follow it.
-fn actor(actor: ActorId, address: Option<&str>, visitor: &Visitor) -> Cell {
-    let (kind, id) = match actor {
-        ActorId::Local => ("command line", None),
-        ActorId::Anonymous => ("anonymous", None),
-        ActorId::AdminKey(id) => ("admin key", Some(Thing::AdminKey(id))),
-        ActorId::Person(id) => ("person", Some(Thing::Person(id))),
+/// The actor, with a link if the visitor may follow it.
+fn actor(actor: ActorId, address: Option<&str>, names: &Names<'_>, visitor: &Visitor) -> Cell {
+    let kind = match actor {
+        ActorId::Local => "command line",
+        ActorId::Anonymous => "anonymous",
+        ActorId::AdminKey(_) => "admin key",
+        ActorId::Person(_) => "person",
     };
-    let from = address.map(|address| format!(" from {address}")).unwrap_or_default();
-    match id {
-        None => Cell::text(format!("{kind}{from}")),
-        Some(it) => {
-            let name = format!("{kind} {}{from}", short(uuid::Uuid::from_bytes(it.id())));
-            linked(name, it, visitor)
-        }
+    let resource = resource_of(actor);
+    let name = resource.and_then(|it| names.get(it)).map(|name| format!(" {name}"));
+    let from = address.map(|address| format!(" from {address}"));
+    let text: String =
+        [Some(kind), name.as_deref(), from.as_deref()].into_iter().flatten().collect();
+    match resource {
+        None => Cell::text(text),
+        Some(resource) => linked(text, resource, visitor),
     }
 }
 
-fn thing(thing: Thing, visitor: &Visitor) -> Cell {
-    let name =
-        format!("{} {}", thing.kind().replace('_', " "), short(uuid::Uuid::from_bytes(thing.id())));
-    linked(name, thing, visitor)
+const fn resource_of(actor: ActorId) -> Option<Thing> {
+    match actor {
+        ActorId::Local | ActorId::Anonymous => None,
+        ActorId::AdminKey(id) => Some(Thing::AdminKey(id)),
+        ActorId::Person(id) => Some(Thing::Person(id)),
+    }
 }
 
-/// A name with a link to the thing's page, where the visitor may read it.
-fn linked(name: String, thing: Thing, visitor: &Visitor) -> Cell {
-    let use_case = match thing {
-        Thing::Wallet(_) => UseCase::WalletRead,
-        Thing::ApiKey(_) => UseCase::ApiKeyRead,
-        Thing::Posting(_) => UseCase::PostingRead,
-        Thing::Operation(_) => UseCase::OperationRead,
-        Thing::AdminKey(_) => UseCase::AdminKeyRead,
-        Thing::Person(_) => UseCase::PersonRead,
-        Thing::Webhook(_) => UseCase::WebhookRead,
-        Thing::Job(_) => UseCase::JobRead,
-        Thing::Unknown => return Cell::text(thing.kind()),
-    };
-    match of_thing(thing).filter(|_| visitor.may(use_case)) {
-        Some(href) => Cell::link(name, href),
-        None => Cell::text(name),
-    }
+fn thing(thing: Thing, names: &Names<'_>, visitor: &Visitor) -> Cell {
+    let kind = thing.kind().replace('_', " ");
+    let text = names.get(thing).map_or_else(|| kind.clone(), |name| format!("{kind} {name}"));
+    linked(text, thing, visitor)
 }

@@ -3,8 +3,8 @@
 pub(crate) mod change;
 pub(crate) mod settings;
 
-use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState};
+use holdfast_domain::admin::{Thing, UseCase};
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Tone};
@@ -12,6 +12,7 @@ use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Facts, Table};
 use crate::kit::visit::Visit;
+use crate::pages::parts::reference::Names;
 use crate::pages::parts::webhook::{kinds, opened, origin, state, wallet};
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
@@ -20,13 +21,14 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let pages = Pages::new(&visit, &base, &visit.query);
     let deliveries =
         visit.accounts().deliveries(visit.principal(), webhook, pages.request()?).await?;
+    let names = Names::read(&visit, record.wallet.map(Thing::Wallet)).await?;
     let is_active = record.disabled.is_none();
     let url =
         if visit.may(UseCase::WebhookUpdate) { record.url.0.clone() } else { origin(&record) };
     let rows = vec![
         ("State", state(&record)),
         ("Address", Cell::code(url)),
-        ("Wallet", wallet(&record, &visit.visitor)),
+        ("Wallet", wallet(&record, &names, &visit.visitor)),
         ("Kinds", Cell::text(kinds(&record))),
         ("Description", Cell::some_text(record.description.as_deref())),
         ("Secret rotated", Cell::some_moment(record.secret.generations.rotated_at)),

@@ -2,7 +2,7 @@
 //!
 //! The whole address is shown to those who may change it: it may carry a secret of its receiver. Others see its origin.
 
-use holdfast_domain::admin::{UseCase, WebhookRecord};
+use holdfast_domain::admin::{Thing, UseCase, WebhookRecord};
 
 use crate::failure::Failure;
 use crate::kit::cell::Cell;
@@ -11,7 +11,7 @@ use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
-use crate::pages::parts::reference::{self, wallet_field};
+use crate::pages::parts::reference::{self, Names, wallet_field};
 use crate::pages::parts::webhook::{kinds, origin, state, wallet};
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
@@ -33,17 +33,19 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let pages = Pages::new(visit, "/webhooks", &visit.query);
     let listed = visit.accounts().webhooks(visit.principal(), wallet, pages.request()?).await?;
     let next = pages.next(listed.next)?;
-    let rows = listed.rows.iter().map(|record| row(record, &visit.visitor)).collect();
+    let wallets = listed.rows.iter().filter_map(|record| record.wallet.map(Thing::Wallet));
+    let names = Names::read(visit, wallets).await?;
+    let rows = listed.rows.iter().map(|record| row(record, &names, &visit.visitor)).collect();
     let head = ["To", "State", "Wallet", "Kinds", "Made"];
     let empty = "No webhooks. Make one to receive events.";
     Ok(Table::new("Newest first", &head, rows, empty).next(next))
 }
 
-fn row(record: &WebhookRecord, visitor: &Visitor) -> Vec<Cell> {
+fn row(record: &WebhookRecord, names: &Names<'_>, visitor: &Visitor) -> Vec<Cell> {
     vec![
         Cell::link(origin(record), format!("/webhooks/{}", record.id)),
         state(record),
-        wallet(record, visitor),
+        wallet(record, names, visitor),
         Cell::text(kinds(record)),
         Cell::moment(record.created_at),
     ]

@@ -360,6 +360,19 @@ pub(crate) fn rows(html: &str, title: &str) -> Vec<BTreeMap<String, String>> {
     rows.map(|row| head.iter().cloned().zip(cells(row, "td")).collect()).collect()
 }
 
+/// Address in this piece of a page.
+pub(crate) fn address(html: &str) -> String {
+    let (_, rest) = html.split_once("href=\"").unwrap_or_else(|| panic!("no link in {html}"));
+    rest.split('"').next().unwrap().replace("&#38;", "&")
+}
+
+/// Addresses that the rows of a table lead to by their first links.
+pub(crate) fn behind_rows(html: &str, title: &str) -> Vec<String> {
+    let (_, rest) = html.split_once(&format!("<caption>{title}")).unwrap();
+    let body = rest.split_once("</table>").unwrap().0.split_once("<tbody>").unwrap().1;
+    body.split("<tr>").skip(1).map(address).collect()
+}
+
 /// All pages of a list, from the first on.
 pub(crate) async fn pages_of(world: &OpsWorld, first: &str) -> Vec<String> {
     let (mut pages, mut path) = (Vec::new(), Some(first.to_owned()));

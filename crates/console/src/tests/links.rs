@@ -8,28 +8,15 @@ use holdfast_domain::Micros;
 use holdfast_domain::admin::PostingDetails;
 
 use crate::tests::book::{
-    Book, OpsWorld, amount, book, fact, owner, pages_of, plain, request, rows,
+    Book, OpsWorld, address, amount, behind_rows, book, fact, owner, pages_of, plain, request, rows,
 };
 
 const SEED: u64 = 0x11_4b5;
-
-/// Address in this piece of a page.
-fn address(html: &str) -> String {
-    let (_, rest) = html.split_once("href=\"").unwrap_or_else(|| panic!("no link in {html}"));
-    rest.split('"').next().unwrap().replace("&#38;", "&")
-}
 
 /// Address that a fact leads to.
 fn behind(html: &str, name: &str) -> String {
     let (_, rest) = html.split_once(&format!("<dt>{name}</dt><dd>")).unwrap();
     address(rest.split_once("</dd>").unwrap().0)
-}
-
-/// Addresses that the rows of a table lead to by their first links.
-fn behind_rows(html: &str, title: &str) -> Vec<String> {
-    let (_, rest) = html.split_once(&format!("<caption>{title}")).unwrap();
-    let body = rest.split_once("</table>").unwrap().0.split_once("<tbody>").unwrap().1;
-    body.split("<tr>").skip(1).map(address).collect()
 }
 
 /// Sum of a column over all pages of a list.

@@ -1,5 +1,6 @@
 //! What a visitor sees: never more than their role and their wallet, nothing unescaped, and no page too large.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use holdfast_domain::WalletId;
 use holdfast_domain::admin::event::EventFilter;
 use holdfast_domain::admin::job::JobKind;
 use holdfast_domain::admin::listing::{Order, PageRequest};
-use holdfast_domain::admin::{Reach, Role};
+use holdfast_domain::admin::{Reach, Role, Thing, UseCase};
 use holdfast_domain::conduct::Ending;
 use holdfast_domain::private::Private;
 use holdfast_testkit::sample;
@@ -89,6 +90,50 @@ async fn a_holder_sees_one_wallet_and_no_route() {
         let named = world.get(&holder, &format!("/usage?wallet={other}")).await.status;
         assert_eq!(named, 422, "it does not exist for {role}");
     }
+}
+
+async fn check_names_are_those_that_the_role_may_read(world: &OpsWorld) {
+    let (own, other) = (world.wallet("acme", 0).await, world.wallet("globex", 0).await);
+    let own_key = Thing::ApiKey(world.api_key(own, "acme-key").await);
+    let other_key = Thing::ApiKey(world.api_key(other, "globex-key").await);
+    let new = NewAdminKey {
+        name: "deployer".parse().unwrap(),
+        role: Role::Operator,
+        reach: Reach::All,
+        ends_at: None,
+    };
+    let made = world.accounts.issue_admin_key(&Principal::local(), &request(), &new).await;
+    let admin_key = Thing::AdminKey(made.unwrap().thing.id);
+    let (own, other) = (Thing::Wallet(own), Thing::Wallet(other));
+    let all = BTreeSet::from([own, other, own_key, other_key, admin_key, Thing::Unknown]);
+    for role in Role::ALL {
+        let reach = match own {
+            Thing::Wallet(own) if role.is_holder() => Reach::Wallet(own),
+            _all => Reach::All,
+        };
+        let principal = visitor(role, reach).principal;
+        let names = world.accounts.names(&principal, all.clone()).await.unwrap();
+        let mut expected = BTreeMap::from([(own, "acme"), (own_key, "acme-key")]);
+        if !role.is_holder() {
+            expected.extend([(other, "globex"), (other_key, "globex-key")]);
+        }
+        if role.may(UseCase::AdminKeyRead) {
+            expected.insert(admin_key, "deployer");
+        }
+        let expected: BTreeMap<_, _> =
+            expected.into_iter().map(|(thing, name)| (thing, name.to_owned())).collect();
+        assert_eq!(names, expected, "{role}");
+    }
+}
+
+#[tokio::test]
+async fn names_are_those_that_the_role_may_read() {
+    check_names_are_those_that_the_role_may_read(&OpsWorld::new().await).await;
+}
+
+#[tokio::test]
+async fn postgres_names_are_those_that_the_role_may_read() {
+    check_names_are_those_that_the_role_may_read(&OpsWorld::on_a_server().await).await;
 }
 
 #[tokio::test]

@@ -12,7 +12,9 @@ use holdfast_domain::{ApiKeyId, Micros, Operation, PostingId, WalletId};
 use holdfast_testkit::Dice;
 use uuid::Uuid;
 
-use crate::tests::book::{Book, OpsWorld, amount, book, fact, owner, pages_of, request, rows};
+use crate::tests::book::{
+    Book, OpsWorld, amount, behind_rows, book, fact, owner, pages_of, request, rows,
+};
 
 const SEED: u64 = 0xb00c;
 /// Rows that fill six pages of a list, and a part of the seventh.
@@ -162,9 +164,15 @@ async fn operations_are_of_the_rows(world: &OpsWorld, whole: &WholeBook) {
     assert_eq!(pages.len(), 7, "the seventh page is there");
     let shown: Vec<_> = pages.iter().flat_map(|html| rows(html, "Newest first")).collect();
     assert_eq!(shown.len(), whole.book.operations.len());
+    let led: Vec<_> = pages.iter().flat_map(|html| behind_rows(html, "Newest first")).collect();
+    let keys = whole.book.api_keys.iter().enumerate();
+    let names: BTreeMap<_, _> = keys.map(|(at, id)| (*id, format!("key-{at}"))).collect();
     for operation in &whole.book.operations {
-        let id = operation.id.to_string();
-        let row = shown.iter().find(|row| row["Operation"] == id[..8]).unwrap();
+        let address = format!("/operations/{}", operation.id);
+        let row = &shown[led.iter().position(|href| *href == address).unwrap()];
+        let is_first = operation.wallet == whole.book.wallets[0];
+        assert_eq!(row["Wallet"], if is_first { "acme" } else { "globex" });
+        assert_eq!(row["API key"], names[&operation.api_key]);
         let charge = operation.phase.charge().map(Micros::get);
         assert_eq!((row["Charge"] != "–").then(|| amount(&row["Charge"])), charge, "{row:?}");
     }

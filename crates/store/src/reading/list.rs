@@ -1,11 +1,11 @@
 //! The directory: what a book has and who administers it, by pages, by id and by name.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use holdfast_domain::admin::Directory;
-use holdfast_domain::admin::{AdminKey, PersonRecord, WalletRecord, WalletState};
+use holdfast_domain::admin::{AdminKey, PersonRecord, Thing, WalletRecord, WalletState};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 use holdfast_domain::ports::Unavailable;
@@ -22,7 +22,7 @@ use sea_orm::{
 use super::operation::operations;
 use super::outstanding::{in_force, is_in_force, refunds};
 use super::page::{Window, page, sparse_page};
-use super::{ReadError, ReadTransaction, administration, person};
+use super::{ReadError, ReadTransaction, administration, names, person};
 use crate::error::unavailable;
 use crate::rows::Cells;
 use crate::rows::entity::{admin_key, api_key, credential, node, price, wallet};
@@ -86,6 +86,14 @@ impl Directory for Store {
             .order_by_asc(api_key::Column::Seq);
         let found: Vec<(i64, ApiKey)> = self.select(named.as_query()).await?;
         Ok(found.into_iter().map(|(_, api_key)| api_key).collect())
+    }
+
+    async fn names(
+        &self,
+        things: BTreeSet<Thing>,
+        of: Option<WalletId>,
+    ) -> Result<BTreeMap<Thing, String>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(names::names(db, things, of))).await
     }
 
     async fn operations(

@@ -23,10 +23,13 @@ use std::ops::Range;
 use holdfast_domain::limits::Counter;
 use holdfast_domain::{ApiKeyId, OperationId, Timestamp, WalletId};
 use sea_orm::sea_query::SelectStatement;
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect, QueryTrait};
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, EntityTrait, QueryFilter, QuerySelect, QueryTrait,
+};
 
 pub(crate) use self::check::mismatches;
 use self::facts::{HOUR, Scope, Selection};
+use super::names::of_kind;
 use super::page::numbers;
 use super::{ReadError, ReadTransaction};
 use crate::reading::usage::sums::{GroupKey, Names, Sums};
@@ -57,9 +60,6 @@ pub enum SummingProgress {
 
 /// Operations that are summed at once.
 const PAGE: usize = 20_000;
-
-/// Names that are looked up at once.
-const NAMES: usize = 500;
 
 /// Days of the longest month.
 const DAYS_OF_MONTH: u64 = 31;
@@ -249,18 +249,9 @@ async fn names(
     db: &ReadTransaction,
     [api_keys, wallets]: [Vec<[u8; 16]>; 2],
 ) -> Result<Names, ReadError> {
-    let mut names = Names::new();
-    for ids in api_keys.chunks(NAMES) {
-        use api_key::Column::{Id, Name};
-        let some = api_key::Entity::find().select_only().columns([Id, Name]);
-        let some = some.filter(Id.is_in(ids.iter().map(|id| id.to_vec())));
-        names.extend(db.select::<([u8; 16], String)>(some.as_query()).await?);
-    }
-    for ids in wallets.chunks(NAMES) {
-        use wallet::Column::{Id, Name};
-        let some = wallet::Entity::find().select_only().columns([Id, Name]);
-        let some = some.filter(Id.is_in(ids.iter().map(|id| id.to_vec())));
-        names.extend(db.select::<([u8; 16], String)>(some.as_query()).await?);
-    }
+    let columns = [api_key::Column::Id, api_key::Column::Name];
+    let mut names = of_kind::<api_key::Entity>(db, columns, &api_keys, Condition::all()).await?;
+    let columns = [wallet::Column::Id, wallet::Column::Name];
+    names.extend(of_kind::<wallet::Entity>(db, columns, &wallets, Condition::all()).await?);
     Ok(names)
 }

@@ -11,7 +11,6 @@ use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::page::Page;
 use crate::kit::visit::Visit;
 use crate::pages::parts::operation::opened;
-use crate::pages::parts::reference::short;
 
 /// The form that cancels.
 pub(crate) struct Cancellation(OperationRecord);
@@ -21,9 +20,9 @@ pub(crate) struct Reconciliation(OperationRecord);
 
 fn page(record: &OperationRecord, what: &str) -> Page {
     let id = record.operation.id;
-    Page::new(format!("{what} operation {}", short(id)))
+    Page::new(format!("{what} operation {id}"))
         .below("Operations", "/operations")
-        .below(short(id), format!("/operations/{id}"))
+        .below("Operation", format!("/operations/{id}"))
 }
 
 #[async_trait]

@@ -4,8 +4,9 @@ use crate::failure::Failure;
 use crate::kit::ask::SentFields;
 use crate::kit::cell::{Cell, Tone};
 use crate::kit::visit::Visit;
-use crate::pages::parts::reference::short;
+use crate::pages::parts::reference::Names;
 use holdfast_accounts::OperationRecord;
+use holdfast_domain::admin::Thing;
 use holdfast_domain::admin::listing::OperationListing;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, Phase, Situation, situation};
@@ -14,8 +15,7 @@ use holdfast_domain::{Micros, OperationId};
 pub(crate) const MODEL: &str = "model";
 
 /// Head of a table of operations.
-pub(crate) const HEAD: [&str; 7] =
-    ["Operation", "Began", "State", "Model", "Charge", "API key", "Wallet"];
+pub(crate) const HEAD: [&str; 6] = ["Began", "State", "Model", "Charge", "API key", "Wallet"];
 
 /// The model that a filter names.
 pub(crate) fn read_model(query: &SentFields) -> Result<Option<PublicModelId>, Failure> {
@@ -23,29 +23,45 @@ pub(crate) fn read_model(query: &SentFields) -> Result<Option<PublicModelId>, Fa
     query.get(MODEL).map(PublicModelId::try_from).transpose().map_err(bad)
 }
 
-/// Row of a list.
-pub(crate) fn row(listing: &OperationListing) -> Vec<Cell> {
-    let operation = &listing.operation;
-    let situation = situation(operation, listing.lease.as_ref(), listing.now);
-    cells((operation, situation), listing.api_key_name.as_deref(), operation.phase.charge())
+/// Rows of a list, with this amount of each.
+pub(crate) async fn rows(
+    visit: &Visit,
+    listings: &[OperationListing],
+    amount: fn(&Operation) -> Option<Micros>,
+) -> Result<Vec<Vec<Cell>>, Failure> {
+    let wallets = listings.iter().map(|it| Thing::Wallet(it.operation.wallet));
+    let mut names = Names::read(visit, wallets).await?;
+    for listing in listings {
+        let api_key = Thing::ApiKey(listing.operation.api_key);
+        names.insert(api_key, listing.api_key_name.as_deref());
+    }
+    let row = |OperationListing { operation, lease, now, .. }: &OperationListing| {
+        let situation = situation(operation, lease.as_ref(), *now);
+        row((operation, situation), amount(operation), &names)
+    };
+    Ok(listings.iter().map(row).collect())
 }
 
-pub(crate) fn cells(
+/// Row of one operation under [`HEAD`].
+pub(crate) fn row(
     (operation, situation): (&Operation, Situation),
-    api_key: Option<&str>,
     amount: Option<Micros>,
+    names: &Names<'_>,
 ) -> Vec<Cell> {
     let currency = operation.price.currency;
-    let api_key = api_key.map_or_else(|| short(operation.api_key), str::to_owned);
     vec![
-        Cell::link(short(operation.id), format!("/operations/{}", operation.id)),
-        Cell::moment(operation.created_at),
+        Cell::moment_link(operation.created_at, format!("/operations/{}", operation.id)),
         state(operation, situation),
         Cell::text(operation.model.as_str()),
         amount.map_or(Cell::Nothing, |amount| Cell::money(amount, currency)),
-        Cell::link(api_key, format!("/keys/{}", operation.api_key)),
-        Cell::link(short(operation.wallet), format!("/wallets/{}", operation.wallet)),
+        names.link(Thing::ApiKey(operation.api_key)),
+        names.link(Thing::Wallet(operation.wallet)),
     ]
+}
+
+/// Charge of an operation that has one.
+pub(crate) const fn charge(operation: &Operation) -> Option<Micros> {
+    operation.phase.charge()
 }
 
 /// State of an operation, in one word.

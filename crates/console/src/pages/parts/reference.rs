@@ -1,15 +1,22 @@
-//! Wallets and API keys as filters and forms name them: by id, or by the name that people have for them.
+//! Wallets and API keys as filters and forms name them, by id or by name, and as pages show them, by name.
 //!
-//! A wallet that is out of the visitor's reach is one that is not there.
+//! Never: the beginning of an id. Ids that were made at one time begin alike. A wallet that is out of the visitor's
+//! reach is one that is not there.
+
+use std::collections::BTreeMap;
 
 use holdfast_accounts::{AccountsError, Reference};
+use holdfast_domain::admin::{Thing, UseCase};
 use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
 use crate::failure::Failure;
+use crate::kit::address::of_thing;
 use crate::kit::ask::SentFields;
+use crate::kit::cell::Cell;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::visit::Visit;
+use crate::kit::visitor::Visitor;
 
 pub(crate) const WALLET: &str = "wallet";
 pub(crate) const API_KEY: &str = "api_key";
@@ -60,7 +67,54 @@ pub(crate) fn to_wallet(id: WalletId) -> Reference {
     Reference::Id(Uuid::from_bytes(id.to_bytes()))
 }
 
-/// The first characters of an id: enough to tell rows of a table apart.
-pub(crate) fn short(id: impl ToString) -> String {
-    id.to_string().chars().take(8).collect()
+/// Names of the wallets, API keys, admin keys and people on a page, looked up at once.
+#[derive(Debug)]
+pub(crate) struct Names<'v> {
+    visitor: &'v Visitor,
+    names: BTreeMap<Thing, String>,
+}
+
+impl<'v> Names<'v> {
+    pub(crate) async fn read(
+        visit: &'v Visit,
+        things: impl IntoIterator<Item = Thing>,
+    ) -> Result<Self, Failure> {
+        let things = things.into_iter().collect();
+        let names = visit.accounts().names(visit.principal(), things).await?;
+        Ok(Self { visitor: &visit.visitor, names })
+    }
+
+    /// Adds the name that a listing has of a resource.
+    pub(crate) fn insert(&mut self, thing: Thing, name: Option<&str>) {
+        self.names.extend(name.map(|name| (thing, name.to_owned())));
+    }
+
+    pub(crate) fn get(&self, thing: Thing) -> Option<&str> {
+        self.names.get(&thing).map(String::as_str)
+    }
+
+    /// Link with the name of a resource, or with its kind if it has no name.
+    pub(crate) fn link(&self, thing: Thing) -> Cell {
+        let kind = || thing.kind().replace('_', " ");
+        linked(self.get(thing).map_or_else(kind, str::to_owned), thing, self.visitor)
+    }
+}
+
+/// Link to a resource, or only its text for a visitor who may not read the resource.
+pub(crate) fn linked(text: String, thing: Thing, visitor: &Visitor) -> Cell {
+    let use_case = match thing {
+        Thing::Wallet(_) => UseCase::WalletRead,
+        Thing::ApiKey(_) => UseCase::ApiKeyRead,
+        Thing::Posting(_) => UseCase::PostingRead,
+        Thing::Operation(_) => UseCase::OperationRead,
+        Thing::AdminKey(_) => UseCase::AdminKeyRead,
+        Thing::Person(_) => UseCase::PersonRead,
+        Thing::Webhook(_) => UseCase::WebhookRead,
+        Thing::Job(_) => UseCase::JobRead,
+        Thing::Unknown => return Cell::text(text),
+    };
+    match of_thing(thing).filter(|_| visitor.may(use_case)) {
+        Some(href) => Cell::link(text, href),
+        None => Cell::text(text),
+    }
 }

@@ -5,10 +5,10 @@ use crate::kit::cell::{Cell, Tone};
 use crate::kit::page::Page;
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
-use crate::pages::parts::reference::short;
+use crate::pages::parts::reference::Names;
 use holdfast_domain::WebhookId;
-use holdfast_domain::admin::WebhookRecord;
 use holdfast_domain::admin::webhook::Origin;
+use holdfast_domain::admin::{Thing, WebhookRecord};
 
 pub(crate) fn origin(record: &WebhookRecord) -> String {
     Origin::of_url(&record.url).map(|origin| origin.to_string()).unwrap_or_default()
@@ -24,9 +24,9 @@ pub(crate) fn state(record: &WebhookRecord) -> Cell {
     }
 }
 
-pub(crate) fn wallet(record: &WebhookRecord, visitor: &Visitor) -> Cell {
+pub(crate) fn wallet(record: &WebhookRecord, names: &Names<'_>, visitor: &Visitor) -> Cell {
     match record.wallet {
-        Some(id) => Cell::link(short(id), format!("/wallets/{id}")),
+        Some(id) => names.link(Thing::Wallet(id)),
         None if visitor.principal.only_wallet().is_none() => Cell::text("all"),
         None => Cell::Nothing,
     }

@@ -13,7 +13,6 @@ use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::page::Page;
 use crate::kit::section::Facts;
 use crate::kit::visit::Visit;
-use crate::pages::parts::reference::short;
 use crate::pages::parts::{operation, wallet};
 
 const SOURCE: &str = "source";
@@ -136,7 +135,7 @@ impl FormPage for Refund {
         ];
         let page = Page::new("Refund an operation")
             .below("Operations", "/operations")
-            .below(short(operation.id), format!("/operations/{}", operation.id))
+            .below("Operation", format!("/operations/{}", operation.id))
             .section(Facts::new("", rows));
         let amount = match self.left() {
             Micros::ZERO => amount_field(currency).hint("Nothing is left to give back."),

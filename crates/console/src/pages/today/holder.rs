@@ -77,7 +77,7 @@ async fn recent(visit: &Visit) -> Result<Table, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let filter = OperationFilter::default();
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
-    let rows = page.rows.iter().map(operation::row).collect();
+    let rows = operation::rows(visit, &page.rows, operation::charge).await?;
     let empty = "Nothing was asked yet. Send the request below.";
     let table = Table::new("Latest operations", &operation::HEAD, rows, empty);
     Ok(table.link(Link::new("All operations", "/operations")))

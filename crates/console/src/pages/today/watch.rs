@@ -38,7 +38,7 @@ async fn stuck(visit: &Visit) -> Result<Table, Failure> {
     let filter = OperationFilter { scope: Scope::Stale, ..OperationFilter::default() };
     let request = PageRequest::first(Order::Newest, SHOWN);
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
-    let rows = page.rows.iter().map(operation::row).collect();
+    let rows = operation::rows(visit, &page.rows, operation::charge).await?;
     let table = Table::new("Stuck operations", &operation::HEAD, rows, "None is stuck.");
     Ok(match page.next {
         Some(_) => table.link(Link::new("All stuck operations", "/operations?scope=stuck")),

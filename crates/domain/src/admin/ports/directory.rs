@@ -1,6 +1,6 @@
 //! The port of lists: what people look for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 
@@ -9,7 +9,7 @@ use crate::admin::listing::{
     Page, PageRequest, PersonFilter, PostingFilter, PostingListing, TrailFilter, TrailListing,
     WalletFilter,
 };
-use crate::admin::{AdminKey, PersonRecord, WalletRecord};
+use crate::admin::{AdminKey, PersonRecord, Thing, WalletRecord};
 use crate::credential::ApiKey;
 use crate::ports::Unavailable;
 use crate::price::PriceVersion;
@@ -47,6 +47,14 @@ pub trait Directory: Send + Sync {
         name: &str,
         wallet: Option<WalletId>,
     ) -> Result<Vec<ApiKey>, Unavailable>;
+
+    /// Names of wallets, API keys and admin keys, and e-mail addresses of people. A resource without a name is
+    /// missing. With a wallet, so is every resource but that wallet and its API keys.
+    async fn names(
+        &self,
+        things: BTreeSet<Thing>,
+        of: Option<WalletId>,
+    ) -> Result<BTreeMap<Thing, String>, Unavailable>;
 
     /// Lists operations.
     async fn operations(

@@ -1,0 +1,36 @@
+//! Names of resources, for pages and lists that have only their ids.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdfast_domain::admin::{Thing, UseCase};
+
+use crate::{Accounts, Principal, Result};
+
+impl Accounts {
+    /// Names of wallets, API keys and admin keys, and e-mail addresses of people, looked up at once. A resource that
+    /// the principal may not read is missing, as is one without a name.
+    pub async fn names(
+        &self,
+        principal: &Principal,
+        mut things: BTreeSet<Thing>,
+    ) -> Result<BTreeMap<Thing, String>> {
+        things.retain(|thing| {
+            let use_case = match thing {
+                Thing::Wallet(_) => UseCase::WalletRead,
+                Thing::ApiKey(_) => UseCase::ApiKeyRead,
+                Thing::AdminKey(_) => UseCase::AdminKeyRead,
+                Thing::Person(_) => UseCase::PersonRead,
+                Thing::Posting(_)
+                | Thing::Operation(_)
+                | Thing::Webhook(_)
+                | Thing::Job(_)
+                | Thing::Unknown => return false,
+            };
+            principal.role.may(use_case)
+        });
+        if things.is_empty() {
+            return Ok(BTreeMap::new());
+        }
+        Ok(self.book.names(things, principal.only_wallet()).await?)
+    }
+}
