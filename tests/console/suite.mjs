@@ -36,7 +36,7 @@ async function becomeTheFirstOwner({ page }) {
   assert.match(page.url(), /\/sign-in$/);
   if (world.looks) await look(page, world, "sign-in");
   await signIn(page, world.email, world.password);
-  await page.getByRole("heading", { level: 1, name: "Today" }).waitFor();
+  await page.getByRole("heading", { level: 1, name: "Home" }).waitFor();
   if (world.pictures) await picture(page, world, "today");
   assert.equal((await page.goto(world.link)).status(), 404, "it works once");
   await page.goto("/");

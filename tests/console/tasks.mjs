@@ -108,9 +108,9 @@ async function whyWasIt402({ page, world }) {
     body: JSON.stringify({ model: world.model, messages: [{ role: "user", content: "hello" }] }),
   });
   assert.equal(refused.status, 402);
-  // Today names the wallets that run low; the key leads to its wallet, too.
+  // Home names the low and the empty wallets; the key leads to its wallet, too.
   await page.goto("/");
-  const low = page.getByRole("region", { name: "Wallets that run low" });
+  const low = page.getByRole("region", { name: "Low and empty wallets" });
   await low.getByRole("link", { name: "Borealis" }).click();
   await page.getByText("This wallet runs low").waitFor();
   assert.equal(micros(await fact(page, "Available")), 0n);
@@ -233,7 +233,7 @@ async function sendAgain({ page, world }) {
 async function endASession({ browser, page, world }) {
   const other = await person(browser, world);
   await signIn(other.page, world.email, world.password);
-  await other.page.getByRole("heading", { name: "Today" }).waitFor();
+  await other.page.getByRole("heading", { level: 1, name: "Home" }).waitFor();
   await page.goto("/account");
   await keep(page, world, "sessions", page.getByRole("region", { name: "Sessions" }));
   // The newest of the others is the one that has just begun.

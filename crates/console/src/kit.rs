@@ -5,14 +5,17 @@
 //! | `visit`, `visitor` | a request of a signed-in visitor, and the visitor |
 //! | `desk` | state of all handlers |
 //! | `page`, `section`, `cell` | a page, its sections and their values |
+//! | `time_chart`, `time_axis`, `ranking`, `tile` | values over time, the largest values, numbers of the first screen |
 //! | `shell`, `asset` | the frame around every page, the stylesheet and the script |
 //! | `form`, `field`, `value` | forms: their request key, their review, their fields, values with a bound |
 //! | `ask`, `address`, `moment` | parts of a request, addresses within the console, moments as forms write them |
+//! | `amount` | numbers of reports as text |
 //! | `paging` | pages of a list |
 //! | `counting`, `report_file` | reports that may take longer than a page, and reports as files |
 //! | `isolation` | typed texts that change nothing around them |
 
 pub(crate) mod address;
+pub(crate) mod amount;
 pub(crate) mod ask;
 pub(crate) mod asset;
 pub(crate) mod cell;
@@ -24,9 +27,13 @@ pub(crate) mod isolation;
 pub(crate) mod moment;
 pub(crate) mod page;
 pub(crate) mod paging;
+pub(crate) mod ranking;
 pub(crate) mod report_file;
 pub(crate) mod section;
 pub(crate) mod shell;
+pub(crate) mod tile;
+pub(crate) mod time_axis;
+pub(crate) mod time_chart;
 pub(crate) mod value;
 pub(crate) mod visit;
 pub(crate) mod visitor;

@@ -38,7 +38,7 @@ use crate::kit::shell::{Navigation, PLAYGROUND};
 
 /// Entries of the navigation: the text, the address, and the use case that it takes.
 pub(crate) const NAVIGATION: Navigation = &[
-    ("Today", "/", UseCase::WalletRead),
+    ("Home", "/", UseCase::WalletRead),
     ("Wallets", "/wallets", UseCase::WalletRead),
     ("API keys", "/keys", UseCase::ApiKeyRead),
     ("Operations", "/operations", UseCase::OperationRead),

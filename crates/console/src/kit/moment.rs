@@ -23,6 +23,12 @@ pub(crate) fn read(fields: &SentFields, name: &str) -> Result<Option<Timestamp>,
     moment(&spelled).map(Some).ok_or_else(bad)
 }
 
+/// A moment as an address has it: a day if it is the first moment of one.
+pub(crate) fn short(at: Timestamp) -> String {
+    let text = written(at);
+    text.strip_suffix("T00:00").map(str::to_owned).unwrap_or(text)
+}
+
 /// A moment as a field holds it.
 pub(crate) fn written(at: Timestamp) -> String {
     rfc3339(at).get(..16).unwrap_or_default().to_owned()
@@ -49,6 +55,12 @@ pub(crate) const fn day_after(at: Timestamp) -> Timestamp {
 pub(crate) fn days_before(at: Timestamp, days: u32) -> Timestamp {
     let span = DAY_MICROS.saturating_mul(i64::from(days));
     Timestamp::from_micros(at.as_micros().saturating_sub(span))
+}
+
+/// First moment of the UTC hour.
+pub(crate) const fn hour_of(at: Timestamp) -> Timestamp {
+    let micros = at.as_micros();
+    Timestamp::from_micros(micros - micros.rem_euclid(HOUR_MICROS))
 }
 
 /// The moment an hour later.

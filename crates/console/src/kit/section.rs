@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`Facts`] | names and values of one thing |
 //! | [`Table`] | rows, with a link to the next page and what to do where there are none |
-//! | [`Chart`] | bars, beside the table that has the same numbers |
+//! | [`TimeChart`], [`Ranking`], [`Tiles`] | values over time, the largest values, numbers of the first screen |
+//! | [`Choices`] | links of which one is chosen |
 //! | [`Filter`] | a form that narrows a list: its query is the address of what it shows |
 //! | [`Form`] | a form that changes something |
 //! | [`Notice`] | a sentence that must be read |
@@ -17,13 +18,19 @@ use askama::Template;
 
 use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::field::FormField;
+use crate::kit::ranking::Ranking;
+use crate::kit::tile::Tiles;
+use crate::kit::time_chart::TimeChart;
 
 /// Section of a page.
 #[derive(Debug, Clone)]
 pub(crate) enum Section {
     Facts(Facts),
     Table(Table),
-    Chart(Chart),
+    TimeChart(TimeChart),
+    Ranking(Ranking),
+    Tiles(Tiles),
+    Choices(Choices),
     Filter(Filter),
     Form(Box<Form>),
     Notice(Notice),
@@ -35,7 +42,10 @@ impl fmt::Display for Section {
         match self {
             Self::Facts(facts) => facts.fmt(f),
             Self::Table(table) => table.fmt(f),
-            Self::Chart(chart) => chart.fmt(f),
+            Self::TimeChart(chart) => chart.fmt(f),
+            Self::Ranking(ranking) => ranking.fmt(f),
+            Self::Tiles(tiles) => tiles.fmt(f),
+            Self::Choices(choices) => choices.fmt(f),
             Self::Filter(filter) => filter.fmt(f),
             Self::Form(form) => form.fmt(f),
             Self::Notice(notice) => notice.fmt(f),
@@ -55,7 +65,7 @@ macro_rules! sections {
     )+};
 }
 
-sections! { Facts, Table, Chart, Filter, Notice, Snippet }
+sections! { Facts, Table, TimeChart, Ranking, Tiles, Choices, Filter, Notice, Snippet }
 
 impl From<Form> for Section {
     fn from(form: Form) -> Self {
@@ -85,6 +95,8 @@ pub(crate) struct Table {
     pub(crate) title: String,
     pub(crate) head: Vec<String>,
     pub(crate) rows: Vec<Vec<Cell>>,
+    /// Sums of all rows, of those on other pages too.
+    pub(crate) total: Vec<Cell>,
     /// Sentence in the place of rows, which says what to do next.
     pub(crate) empty: String,
     /// Links beneath: the next page, the rows behind, a file.
@@ -94,7 +106,13 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(title: &str, head: &[&str], rows: Vec<Vec<Cell>>, empty: &str) -> Self {
         let head = head.iter().map(|name| (*name).to_owned()).collect();
-        Self { title: title.to_owned(), head, rows, empty: empty.to_owned(), links: Vec::new() }
+        let (title, empty) = (title.to_owned(), empty.to_owned());
+        Self { title, head, rows, total: Vec::new(), empty, links: Vec::new() }
+    }
+
+    /// The same with sums of all rows.
+    pub(crate) fn total(self, total: Vec<Cell>) -> Self {
+        Self { total, ..self }
     }
 
     /// The same with a link beneath.
@@ -113,63 +131,19 @@ impl Table {
 
     /// Columns that have numbers, whose heads stand above them: found once for all cells of a table.
     fn numeric_columns(&self) -> BTreeSet<usize> {
-        let cells = self.rows.iter().flat_map(|row| row.iter().enumerate());
+        let rows = self.rows.iter().chain([&self.total]);
+        let cells = rows.flat_map(|row| row.iter().enumerate());
         cells.filter(|(_column, cell)| cell.is_number()).map(|(column, _cell)| column).collect()
     }
 }
 
-/// Bars, drawn by the server. Its numbers stand in a table beneath, which whoever cannot see it reads.
+/// Links of which one is chosen: periods, currencies.
 #[derive(Debug, Clone, Template)]
-#[template(path = "chart.html")]
-pub(crate) struct Chart {
-    pub(crate) title: String,
-    pub(crate) bars: Vec<Bar>,
-}
-
-/// Bar of a chart.
-#[derive(Debug, Clone)]
-pub(crate) struct Bar {
-    /// Name below it.
-    pub(crate) name: String,
-    /// Number as people read it.
-    pub(crate) shown: String,
-    /// Height, of 100.
-    height: u64,
-    /// Distance from the left, of the chart's width.
-    left: usize,
-}
-
-/// Height of the tallest bar.
-const HEIGHT: u64 = 100;
-/// Width of a bar with the gap behind it.
-const STEP: usize = 12;
-
-impl Chart {
-    /// A chart of names, numbers, and the numbers as people read them. What is less than nothing has no bar.
-    pub(crate) fn new(title: &str, numbers: Vec<(String, i64, String)>) -> Self {
-        let heights = numbers.iter().map(|(_, number, _)| u64::try_from(*number).unwrap_or(0));
-        let most = heights.max().unwrap_or(0).max(1);
-        let bar = |(at, (name, number, shown)): (usize, (String, i64, String))| {
-            let number = u128::from(u64::try_from(number).unwrap_or(0));
-            let height = number * u128::from(HEIGHT) / u128::from(most);
-            let height = u64::try_from(height).unwrap_or(HEIGHT);
-            // What is there is seen, however little it is.
-            let height = if number > 0 { height.max(1) } else { height };
-            Bar { name, shown, height, left: at * STEP }
-        };
-        let bars = numbers.into_iter().enumerate().map(bar).collect();
-        Self { title: title.to_owned(), bars }
-    }
-
-    fn width(&self) -> usize {
-        self.bars.len().max(1) * STEP
-    }
-}
-
-impl Bar {
-    fn top(&self) -> u64 {
-        HEIGHT.saturating_sub(self.height)
-    }
+#[template(path = "choices.html")]
+pub(crate) struct Choices {
+    pub(crate) label: String,
+    /// Links, and whether each is the one that the page shows.
+    pub(crate) links: Vec<(Link, bool)>,
 }
 
 /// Form that narrows a list: sent by GET, so that its address can be kept and shared.

@@ -10,5 +10,6 @@ pub(crate) mod posting;
 pub(crate) mod reference;
 pub(crate) mod route;
 pub(crate) mod sign_in;
+pub(crate) mod usage;
 pub(crate) mod wallet;
 pub(crate) mod webhook;

@@ -1,51 +1,58 @@
-//! Usage: what finished in a period, summed by one or two dimensions, as a chart, a table and a file.
+//! Usage: what finished in a period, as a total, a chart over time, a ranking, a table and a file, in one currency.
 //!
-//! A cost that is not known is said to be so, and is never zero. Who sees no costs has no column of them.
-//! A table shows a part of the rows at a time; its sums are always those of all rows.
+//! A cost that is not known is said to be so, and is never zero: a margin has the revenue that it is of beside it.
+//! Whoever sees no costs has no column of them. A table shows a part of the rows at a time; its sums are those of all.
 
+mod range;
 mod view;
 
 use axum::response::Response;
 use holdfast_accounts::UsageReport;
+use holdfast_domain::Timestamp;
 use holdfast_domain::admin::listing::{PageCursor, Period};
 use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
 use holdfast_wire::csv::{self, CostColumns};
 
-use self::view::{charts, sums, table};
+use self::range::{FROM, ON, PRESET, TO};
+use self::view::{drawn, sorted, table, tiles};
 use crate::failure::Failure;
 use crate::kit::address::with_query;
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
 use crate::kit::counting::{self, ReportView};
 use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::moment;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::report_file::report_file;
-use crate::kit::section::{Filter, Section};
+use crate::kit::section::{Choices, Filter, Section};
+use crate::kit::time_axis::Step;
 use crate::kit::visit::Visit;
 use crate::pages::parts::operation::read_model;
 use crate::pages::parts::reference::{self, api_key_field, wallet_field};
+use crate::pages::parts::usage::{CurrencyRows, by_currency};
 
 const FIRST: &str = "first";
 const SECOND: &str = "second";
 const MODEL: &str = "model";
 const ROUTE: &str = "route";
-const FROM: &str = "from";
-const TO: &str = "to";
+const CURRENCY: &str = "currency";
+const AFTER: &str = "after";
 /// Rows of a page: those of two dimensions and all columns are the widest of all lists, and a page has 50 KB.
-const ROWS: usize = 40;
+const ROWS: usize = 25;
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
-    let found = found(&visit).await;
-    Page::new("Usage").narrowed(filter(&visit), found)
+    let now = visit.accounts().clock().await?;
+    let found = found(&visit, now).await;
+    Page::new("Usage").section(range::presets(&visit.query)).narrowed(filter(&visit, now), found)
 }
 
-async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
-    let by = grouping(&visit.query)?;
-    let asked = asked(visit, by).await?;
+async fn found(visit: &Visit, now: Timestamp) -> Result<Vec<Section>, Failure> {
+    let period = range::read(&visit.query, now)?;
+    let step = period.from.map_or(Step::Month, |from| Step::of(from, period.to.unwrap_or(now)));
+    let by = grouping(&visit.query, step)?;
+    let asked = asked(visit, by, period).await?;
     let address = address("/usage", &visit.query);
-    let (report, at) = match visit.desk.usage(&visit.visitor, asked).await? {
+    let (report, at) = match visit.desk.usage(&visit.visitor, asked.clone()).await? {
         ReportView::There(report, at) => (report, at),
         ReportView::Absent(absence) => {
             return Ok(vec![absence.notice("This report", &address).into()]);
@@ -53,46 +60,67 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     };
     let mut sections: Vec<Section> = Vec::new();
     sections.extend(counting::of_moment(at, &address).map(Section::from));
-    let pages = Pages::new(visit, "/usage", &visit.query);
-    sections.extend(shown((&visit.query, by), &pages, &report)?);
-    Ok(sections)
-}
-
-/// A part of the rows, with the sums and the charts of all.
-fn shown(
-    (query, by): (&SentFields, Grouping),
-    pages: &Pages<'_>,
-    UsageReport { rows, shows_costs }: &UsageReport,
-) -> Result<Vec<Section>, Failure> {
-    let mut sections: Vec<Section> = Vec::new();
-    let passed = pages.request()?.after.map_or(0, |PageCursor(rows)| rows);
-    let passed = usize::try_from(passed).unwrap_or(0).min(rows.len());
-    let shown: Vec<_> = rows.iter().skip(passed).take(ROWS).collect();
-    let end = passed + shown.len();
-    let next = i64::try_from(end).ok().filter(|_| end < rows.len()).map(PageCursor);
-    if !rows.is_empty() {
-        sections.extend(charts(rows).into_iter().map(Section::from));
-        sections.push(sums(rows, *shows_costs).into());
-    }
-    let title = if rows.len() > ROWS {
-        format!("Rows {} to {end} of {}", passed + 1, rows.len())
-    } else {
-        "By group".to_owned()
+    let currencies = by_currency(&report.rows);
+    let named = visit.query.get(CURRENCY);
+    let chosen = |it: &&CurrencyRows<'_>| named.is_none_or(|name| it.currency.to_string() == name);
+    let Some(rows) = currencies.iter().find(chosen) else {
+        sections.push(view::nothing().into());
+        return Ok(sections);
     };
-    let mut table = table(&title, by, &shown, (query, *shows_costs));
-    table = table.next(pages.next(next)?);
-    if !rows.is_empty() {
-        table = table.link(Link::new("All rows as CSV", address("/usage.csv", query)));
-    }
-    sections.push(table.into());
+    sections.extend(choices(&currencies, rows, &visit.query).map(Section::from));
+    sections.push(tiles(visit, rows, report.shows_costs).into());
+    sections.extend(drawn(visit, asked, (step, now), rows.currency).await?);
+    sections.push(shown(visit, by, rows, report.shows_costs)?);
     Ok(sections)
 }
 
-/// The same report as a file.
+/// Links to the other currencies of a report.
+fn choices(
+    all: &[CurrencyRows<'_>],
+    shown: &CurrencyRows<'_>,
+    query: &SentFields,
+) -> Option<Choices> {
+    let link = |it: &CurrencyRows<'_>| {
+        let code = it.currency.to_string();
+        let href = address_with(query, &[CURRENCY, AFTER], &[(CURRENCY, &code)]);
+        (Link::new(code, href), it.currency == shown.currency)
+    };
+    let links = all.iter().map(link).collect();
+    (all.len() > 1).then(|| Choices { label: "Currency".to_owned(), links })
+}
+
+/// A part of the rows, with the sums of all.
+fn shown(
+    visit: &Visit,
+    by: Grouping,
+    rows: &CurrencyRows<'_>,
+    shows_costs: bool,
+) -> Result<Section, Failure> {
+    let pages = Pages::new(visit, "/usage", &visit.query);
+    let all = sorted(&rows.rows);
+    let passed = pages.request()?.after.map_or(0, |PageCursor(rows)| rows);
+    let passed = usize::try_from(passed).unwrap_or(0).min(all.len());
+    let shown: Vec<_> = all.iter().skip(passed).take(ROWS).copied().collect();
+    let end = passed + shown.len();
+    let next = i64::try_from(end).ok().filter(|_| end < all.len()).map(PageCursor);
+    let title = if all.len() > ROWS {
+        format!("Breakdown, rows {} to {end} of {}", passed + 1, all.len())
+    } else {
+        "Breakdown".to_owned()
+    };
+    let table = table(&title, by, (&shown, rows), (&visit.query, shows_costs));
+    let file = Link::new("All rows as CSV", address("/usage.csv", &visit.query));
+    Ok(table.next(pages.next(next)?).link(file).into())
+}
+
+/// The same report as a file, in all currencies.
 pub(crate) async fn download(visit: Visit) -> Result<Response, Failure> {
-    let by = grouping(&visit.query)?;
+    let now = visit.accounts().clock().await?;
+    let period = range::read(&visit.query, now)?;
+    let step = period.from.map_or(Step::Month, |from| Step::of(from, period.to.unwrap_or(now)));
+    let by = grouping(&visit.query, step)?;
     let _place = visit.desk.begin_report(&visit.visitor)?;
-    let asked = asked(&visit, by).await?;
+    let asked = asked(&visit, by, period).await?;
     let UsageReport { rows, shows_costs } =
         visit.accounts().usage(visit.principal(), asked).await?;
     let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
@@ -100,7 +128,7 @@ pub(crate) async fn download(visit: Visit) -> Result<Response, Failure> {
     report_file("usage.csv", csv_type, move || csv::usage(by, &rows, costs)).await
 }
 
-async fn asked(visit: &Visit, by: Grouping) -> Result<UsageQuery, Failure> {
+async fn asked(visit: &Visit, by: Grouping, period: Period) -> Result<UsageQuery, Failure> {
     let wallet = reference::wallet(visit, &visit.query).await?;
     let filter = UsageFilter {
         wallet,
@@ -108,17 +136,16 @@ async fn asked(visit: &Visit, by: Grouping) -> Result<UsageQuery, Failure> {
         model: read_model(&visit.query)?.map(|id| id.to_string()),
         route: visit.query.get(ROUTE).map(str::to_owned),
     };
-    let period =
-        Period { from: moment::read(&visit.query, FROM)?, to: moment::read(&visit.query, TO)? };
     Ok(UsageQuery { by, filter, period, rows_max: None })
 }
 
-fn grouping(query: &SentFields) -> Result<Grouping, Failure> {
+/// Groups of the table: those of the address, or the periods of the chart.
+fn grouping(query: &SentFields, step: Step) -> Result<Grouping, Failure> {
     let read = |name: &str| {
         let bad = || Failure::field(name, "There is no such dimension.");
         query.get(name).map(|text| dimension(text).ok_or_else(bad)).transpose()
     };
-    let first = read(FIRST)?.unwrap_or(GroupBy::Day);
+    let first = read(FIRST)?.unwrap_or(step.group_by());
     match read(SECOND)? {
         None => Ok(Grouping::by(first)),
         Some(second) => Grouping::by_both(first, second)
@@ -155,20 +182,22 @@ const fn label(by: GroupBy) -> &'static str {
     }
 }
 
-fn filter(visit: &Visit) -> Filter {
+fn filter(visit: &Visit, now: Timestamp) -> Filter {
     let seen = GroupBy::ALL.into_iter().filter(|by| match by {
         GroupBy::Route => visit.principal().sees_routes(),
         GroupBy::Wallet => visit.principal().only_wallet().is_none(),
         GroupBy::Hour | GroupBy::Day | GroupBy::Month | GroupBy::Model | GroupBy::ApiKey => true,
     });
     let choices: Vec<_> = seen.map(|by| Choice::new(name(by), label(by))).collect();
-    let mut second = vec![Choice::new("", "Nothing else")];
+    let mut second = vec![Choice::new("", "None")];
     second.extend(choices.iter().cloned());
     let held = |field: FormField| {
         let value = visit.query.raw(field.name).to_owned();
         field.value(value)
     };
-    let first = visit.query.get(FIRST).unwrap_or(name(GroupBy::Day));
+    let period = range::read(&visit.query, now).ok();
+    let by = period.and_then(|it| Some(Step::of(it.from?, it.to.unwrap_or(now))));
+    let first = visit.query.get(FIRST).unwrap_or(name(by.unwrap_or(Step::Month).group_by()));
     let mut fields = vec![
         FormField::new(FIRST, "By", FieldKind::Select(choices)).value(first),
         held(FormField::optional(SECOND, "And by", FieldKind::Select(second))),
@@ -185,11 +214,21 @@ fn filter(visit: &Visit) -> Filter {
         held(FormField::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
         held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
-    Filter { action: "/usage".to_owned(), fields, submit: "Sum up".to_owned() }
+    let chosen = [PRESET, ON, CURRENCY].into_iter().filter(|name| visit.query.get(name).is_some());
+    fields.extend(chosen.map(|name| held(FormField::optional(name, name, FieldKind::Hidden))));
+    Filter { action: "/usage".to_owned(), fields, submit: "Apply".to_owned() }
 }
 
 /// The same query at this path.
 fn address(path: &str, query: &SentFields) -> String {
     let params: Vec<_> = query.iter().map(|(name, value)| (name, Some(value))).collect();
     with_query(path, &params)
+}
+
+/// The query of a report without these parameters, and with others.
+fn address_with(query: &SentFields, without: &[&str], with: &[(&str, &str)]) -> String {
+    let kept = query.iter().filter(|(name, _)| !without.contains(name) && *name != AFTER);
+    let params: Vec<_> = with.iter().copied().chain(kept).collect();
+    let params: Vec<_> = params.iter().map(|(name, value)| (*name, Some(*value))).collect();
+    with_query("/usage", &params)
 }

@@ -345,8 +345,16 @@ pub(crate) fn fact(html: &str, name: &str) -> Option<String> {
     Some(plain(rest.split_once("</dd>")?.0))
 }
 
-/// The rows of the table of this title, by the names of their columns.
-pub(crate) fn rows(html: &str, title: &str) -> Vec<BTreeMap<String, String>> {
+/// The exact value of a tile: its title, or its text if the text has all of it.
+pub(crate) fn tile(html: &str, label: &str) -> String {
+    let (_, rest) = html.split_once(&format!("<dt>{label}</dt><dd>")).unwrap();
+    let value = rest.split_once("</dd>").unwrap().0;
+    let exact = value.split_once("title=\"").map(|(_, rest)| rest.split_once('"').unwrap().0);
+    exact.map_or_else(|| plain(value), str::to_owned)
+}
+
+/// Rows of a part of the table of this title, by the names of their columns without their currency.
+fn rows_of(html: &str, title: &str, part: &str) -> Vec<BTreeMap<String, String>> {
     let Some((_, rest)) = html.split_once(&format!("<caption>{title}")) else { return Vec::new() };
     let table = rest.split_once("</table>").unwrap().0;
     let cells = |row: &str, tag: &str| -> Vec<String> {
@@ -355,9 +363,34 @@ pub(crate) fn rows(html: &str, title: &str) -> Vec<BTreeMap<String, String>> {
         cells.map(|cell| plain(&format!("<{cell}"))).collect()
     };
     let head = cells(table.split_once("</tr>").unwrap().0, "th ");
-    let body = table.split_once("<tbody>").unwrap().1;
+    let head: Vec<_> = head.iter().map(|name| name.trim_end_matches(", USD").to_owned()).collect();
+    let Some((_, rest)) = table.split_once(&format!("<{part}>")) else { return Vec::new() };
+    let body = rest.split_once(&format!("</{part}>")).unwrap().0;
     let rows = body.split("<tr>").skip(1);
     rows.map(|row| head.iter().cloned().zip(cells(row, "td")).collect()).collect()
+}
+
+/// The rows of the table of this title, by the names of their columns.
+pub(crate) fn rows(html: &str, title: &str) -> Vec<BTreeMap<String, String>> {
+    rows_of(html, title, "tbody")
+}
+
+/// The sums of the table of this title, by the names of their columns.
+pub(crate) fn total(html: &str, title: &str) -> BTreeMap<String, String> {
+    let [total] = rows_of(html, title, "tfoot").try_into().unwrap();
+    total
+}
+
+/// The amounts of a list of a ranking or a legend, by their names.
+pub(crate) fn amounts(html: &str, class: &str) -> Vec<(String, i64)> {
+    let (_, rest) = html.split_once(&format!("class=\"{class}\"")).unwrap();
+    let end = if class == "legend" { "</ul>" } else { "</ol>" };
+    let items = rest.split_once(end).unwrap().0.split("<li>").skip(1);
+    let item = |item: &str| {
+        let (name, rest) = item.split_once("<span class=\"number\">").unwrap();
+        (plain(name), amount(&plain(rest.split_once("</span>").unwrap().0)))
+    };
+    items.map(item).collect()
 }
 
 /// Address in this piece of a page.
@@ -369,7 +402,7 @@ pub(crate) fn address(html: &str) -> String {
 /// Addresses that the rows of a table lead to by their first links.
 pub(crate) fn behind_rows(html: &str, title: &str) -> Vec<String> {
     let (_, rest) = html.split_once(&format!("<caption>{title}")).unwrap();
-    let body = rest.split_once("</table>").unwrap().0.split_once("<tbody>").unwrap().1;
+    let body = rest.split_once("</tbody>").unwrap().0.split_once("<tbody>").unwrap().1;
     body.split("<tr>").skip(1).map(address).collect()
 }
 

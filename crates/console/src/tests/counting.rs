@@ -138,7 +138,9 @@ async fn while_a_report_is_on_the_way_files_are_refused_and_pages_say_that_they_
         world.get(owner, &file).await.is(429).has("one at once");
     }
     let key = format!("/keys/{}", key.id);
-    for (page, known) in [("/", "Nodes"), ("/usage", "By"), (&page, "5.00 USD"), (&key, "one")] {
+    for (page, known) in
+        [("/", "Unhealthy routes"), ("/usage", "By"), (&page, "5.00 USD"), (&key, "one")]
+    {
         world.get(owner, page).await.is(200).has("being counted").has(known);
     }
     let other = visitor(Role::Owner, Reach::All);

@@ -8,7 +8,8 @@ use holdfast_domain::Micros;
 use holdfast_domain::admin::PostingDetails;
 
 use crate::tests::book::{
-    Book, OpsWorld, address, amount, behind_rows, book, fact, owner, pages_of, plain, request, rows,
+    Book, OpsWorld, address, amount, behind_rows, book, fact, owner, pages_of, plain, request,
+    rows, tile, total,
 };
 
 const SEED: u64 = 0x11_4b5;
@@ -36,21 +37,30 @@ fn count(text: &str) -> i64 {
 
 async fn today_leads_to_its_rows(world: &OpsWorld) {
     let html = world.page(&owner(), "/").await;
-    let told = |name: &str| fact(&html, name).unwrap();
-    let running = behind(&html, "Held now");
+    let told = |name: &str| tile(&html, name);
+    let running = behind(&html, "On hold now");
     let held = sum(world, &running, "Newest first", |row| amount(&row["Holds"])).await;
     assert!(held > 0);
-    assert_eq!(amount(&told("Held now")), held);
+    assert_eq!(amount(&told("On hold now")), held);
     for (name, column) in [
-        ("Earned today", "Charge"),
-        ("Lost today at most", "Exposure"),
-        ("Unknown outcomes today", "Abandoned"),
+        ("Revenue today", "Charge"),
+        ("At risk today", "At risk"),
+        ("Unconfirmed requests today", "Unconfirmed"),
     ] {
-        let number = |text: &str| if column == "Abandoned" { count(text) } else { amount(text) };
-        let found = sum(world, &behind(&html, name), "By group", |row| number(&row[column])).await;
-        assert!(found > 0, "{name}");
-        assert_eq!(number(&told(name)), found, "{name}");
+        let is_count = column == "Unconfirmed";
+        let number = |text: &str| if is_count { count(text) } else { amount(text) };
+        let rows = sum(world, &behind(&html, name), "Breakdown", |row| number(&row[column])).await;
+        assert!(rows > 0, "{name}");
+        assert_eq!(number(&told(name)), rows, "{name}");
     }
+    // Each period of the chart leads to the report of what is drawn there.
+    let periods = html.split_once("class=\"periods\"").unwrap().1.split_once("</g>").unwrap().0;
+    let periods: Vec<_> = periods.split("<a ").skip(1).collect();
+    assert_eq!(periods.len(), 30);
+    let today = periods[29];
+    let drawn = today.split_once(": ").unwrap().1.split_once(" USD").unwrap().0;
+    let charge = sum(world, &address(today), "Breakdown", |row| amount(&row["Charge"])).await;
+    assert_eq!(amount(drawn), charge, "{today}");
 }
 
 async fn wallets_lead_to_their_rows(world: &OpsWorld, book: &Book) {
@@ -63,9 +73,9 @@ async fn wallets_lead_to_their_rows(world: &OpsWorld, book: &Book) {
         let days = rows(&html, "Usage by day and model");
         assert!(!days.is_empty(), "{}", plain(&html));
         for (day, href) in days.iter().zip(behind_rows(&html, "Usage by day and model")) {
-            let charge = sum(world, &href, "By group", |row| amount(&row["Charge"])).await;
+            let charge = sum(world, &href, "Breakdown", |row| amount(&row["Charge"])).await;
             assert_eq!(amount(&day["Charge"]), charge, "{href}");
-            let lost = sum(world, &href, "By group", |row| count(&row["Abandoned"])).await;
+            let lost = sum(world, &href, "Breakdown", |row| count(&row["Unconfirmed"])).await;
             assert_eq!(count(&day["Abandoned"]), lost, "{href}");
         }
         // All of the book is of the last days.
@@ -82,10 +92,12 @@ async fn keys_lead_to_their_rows(world: &OpsWorld, book: &Book) {
         assert!(!months.is_empty(), "{}", plain(&html));
         for (month, href) in months.iter().zip(behind_rows(&html, "This month")) {
             let days = world.page(&owner(), &href).await;
-            let [all] = rows(&days, "All together").try_into().unwrap();
+            let all = total(&days, "Breakdown");
             assert_eq!(amount(&month["Charged"]), amount(&all["Charge"]), "{href}");
-            for name in ["Completed", "Refused", "Abandoned"] {
-                assert_eq!(count(&month[name]), count(&all[name]), "{href} {name}");
+            for (name, of_days) in
+                [("Completed", "Completed"), ("Refused", "Refused"), ("Abandoned", "Unconfirmed")]
+            {
+                assert_eq!(count(&month[name]), count(&all[of_days]), "{href} {name}");
             }
         }
     }
@@ -94,10 +106,10 @@ async fn keys_lead_to_their_rows(world: &OpsWorld, book: &Book) {
 async fn sums_of_usage_lead_to_their_parts(world: &OpsWorld) {
     for first in ["month", "day", "hour", "model"] {
         let html = world.page(&owner(), &format!("/usage?first={first}")).await;
-        let groups = rows(&html, "By group");
+        let groups = rows(&html, "Breakdown");
         assert!(!groups.is_empty(), "{first}");
-        for (group, href) in groups.iter().zip(behind_rows(&html, "By group")) {
-            let charge = sum(world, &href, "By group", |row| amount(&row["Charge"])).await;
+        for (group, href) in groups.iter().zip(behind_rows(&html, "Breakdown")) {
+            let charge = sum(world, &href, "Breakdown", |row| amount(&row["Charge"])).await;
             assert_eq!(amount(&group["Charge"]), charge, "{href}");
         }
     }

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_accounts::Principal;
+use holdfast_accounts::{NewWallet, Principal};
+use holdfast_domain::admin::WalletPatch;
 use holdfast_domain::admin::listing::{Order, PageRequest, WalletFilter};
 use holdfast_domain::operation::Phase;
-use holdfast_domain::{Journal, Micros};
+use holdfast_domain::{Currency, Journal, Micros};
 
 use crate::tests::book::{
-    Book, OpsWorld, amount, behind_rows, book, fact, owner, pages_of, plain, rows,
+    Book, OpsWorld, amount, amounts, behind_rows, book, fact, owner, pages_of, plain, request,
+    rows, tile, total,
 };
 
 const SEED: u64 = 0x5eed;
@@ -26,10 +28,23 @@ async fn check_today_adds_up_what_the_rows_say(world: &OpsWorld) {
     let exposed = book.operations.iter().filter_map(|it| it.exposure()).map(Micros::get);
     let unknown = book.operations.iter().filter(|it| matches!(it.phase, Phase::Abandoned { .. }));
     assert!(held > 0 && unknown.clone().count() > 0, "the book has none of these");
-    assert_eq!(amount(&fact(&html, "Held now").unwrap()), held);
-    assert_eq!(amount(&fact(&html, "Earned today").unwrap()), charges(&book));
-    assert_eq!(amount(&fact(&html, "Lost today at most").unwrap()), exposed.sum::<i64>());
-    assert_eq!(fact(&html, "Unknown outcomes today").unwrap(), unknown.count().to_string());
+    assert_eq!(amount(&tile(&html, "On hold now")), held);
+    assert_eq!(amount(&tile(&html, "Revenue today")), charges(&book));
+    assert_eq!(amount(&tile(&html, "At risk today")), exposed.sum::<i64>());
+    assert_eq!(tile(&html, "Unconfirmed requests today"), unknown.count().to_string());
+    let ended = book.operations.iter().filter(|it| it.phase.finished_at().is_some()).count();
+    assert_eq!(tile(&html, "Requests today"), ended.to_string());
+    for class in ["legend", "ranking"] {
+        let shown = amounts(&html, class);
+        let sum: i64 = shown.iter().map(|(_, amount)| amount).sum();
+        assert_eq!(sum, charges(&book), "{class}: {shown:?}");
+        assert!(shown.is_sorted_by_key(|(_, amount)| std::cmp::Reverse(*amount)), "{shown:?}");
+    }
+    for (name, wallet) in ["acme", "globex"].iter().zip(&book.wallets) {
+        let own = book.operations.iter().filter(|it| it.wallet == *wallet);
+        let own: i64 = own.filter_map(|it| it.phase.usage()).map(|it| it.charge.get()).sum();
+        assert!(amounts(&html, "ranking").contains(&((*name).to_owned(), own)), "{name}");
+    }
     let request = PageRequest::first(Order::Newest, 10);
     let local = Principal::local();
     let wallets = world.accounts.wallets(&local, WalletFilter::default(), request).await.unwrap();
@@ -49,7 +64,7 @@ async fn check_today_names_wallets_that_run_low_beyond_the_first_page_and_what_i
     let api_key = world.api_key(rich, "a key").await;
     let running = world.running(rich, api_key).await;
     let html = world.page(&owner(), "/").await;
-    let found = rows(&html, "Wallets that run low");
+    let found = rows(&html, "Low and empty wallets");
     assert_eq!(found.len(), 1, "{found:?}");
     assert_eq!(found[0]["Wallet"], "nearly empty");
     let listed = world.page(&owner(), "/wallets?state=low").await;
@@ -58,13 +73,20 @@ async fn check_today_names_wallets_that_run_low_beyond_the_first_page_and_what_i
     let listed = world.page(&owner(), "/wallets?state=low").await;
     assert!(listed.contains(&empty.to_string()) && rows(&listed, "Wallets").len() == 2);
     assert!(html.contains(&format!("/wallets/{low}")));
-    assert!(html.contains("None is stuck."), "its node lives");
+    assert!(rows(&html, "Stuck operations").is_empty(), "its node lives");
+    assert!(!html.contains("Nothing needs attention."));
     let node = world.operation(running).await.owner.node;
     holdfast_domain::Nodes::leave(&world.store, &node).await.unwrap();
+    // Without a threshold of its own a wallet is not low, and is empty all the same.
+    let (name, settings) = ("bare".parse().unwrap(), WalletPatch::default());
+    let new = NewWallet { name, currency: Currency::USD, settings };
+    world.accounts.create_wallet(&Principal::local(), &request(), &new).await.unwrap();
     let html = world.page(&owner(), "/").await;
     assert_eq!(rows(&html, "Stuck operations").len(), 1);
     let listed = world.page(&owner(), "/operations?scope=stuck").await;
     assert_eq!(rows(&listed, "Newest first").len(), 1);
+    let low = rows(&html, "Low and empty wallets");
+    assert_eq!((low.len(), low[2]["Wallet"].as_str()), (3, "bare"), "{low:?}");
     let shown = world.page(&owner(), &format!("/operations/{running}")).await;
     assert!(shown.contains("/reconcile\">Reconcile"), "{shown}");
 }
@@ -101,16 +123,19 @@ async fn check_every_operation_stands_once_on_the_pages_of_the_list_with_its_cha
 
 async fn check_the_sums_of_usage_equal_the_rows_on_each_page_of_it(world: &OpsWorld) {
     let book = book(world, SEED + 2, 220, 110).await;
-    for (path, title) in
-        [("/usage?first=api_key&second=day", "Rows"), ("/usage?first=model", "By group")]
-    {
+    for path in ["/usage?first=api_key&second=day", "/usage?first=model"] {
+        let title = "Breakdown";
         let pages = pages_of(world, path).await;
         let listed: Vec<_> = pages.iter().flat_map(|html| rows(html, title)).collect();
         let sum: i64 = listed.iter().map(|row| amount(&row["Charge"])).sum();
         assert_eq!(sum, charges(&book), "{path}");
         for html in &pages {
-            let all = rows(html, "All together");
-            assert_eq!(amount(&all[0]["Charge"]), charges(&book), "{path}");
+            assert_eq!(amount(&total(html, title)["Charge"]), charges(&book), "{path}");
+            for class in ["legend", "ranking"] {
+                let sum: i64 = amounts(html, class).iter().map(|(_, amount)| amount).sum();
+                assert_eq!(sum, charges(&book), "{path}: {class}");
+            }
+            assert_eq!(amount(&tile(html, "Revenue")), charges(&book), "{path}");
         }
         assert_eq!(pages.len() > 1, path.contains("api_key"), "{path}");
     }
@@ -121,7 +146,7 @@ async fn check_the_sums_of_usage_equal_the_rows_on_each_page_of_it(world: &OpsWo
     let sum: i64 = lines.map(|line| line.split(',').nth(at).unwrap().parse::<i64>().unwrap()).sum();
     assert_eq!(sum, charges(&book));
     let own = world.page(&owner(), &format!("/usage?wallet={}", book.wallets[0])).await;
-    let own = amount(&rows(&own, "All together")[0]["Charge"]);
+    let own = amount(&total(&own, "Breakdown")["Charge"]);
     let expected = book.operations.iter().filter(|it| it.wallet == book.wallets[0]);
     let expected = expected.filter_map(|it| it.phase.usage()).map(|usage| usage.charge.get());
     assert_eq!(own, expected.sum::<i64>());
@@ -170,12 +195,18 @@ async fn check_a_cost_that_is_not_known_is_not_shown_as_zero(world: &OpsWorld) {
     let shown = world.page(&owner(), &format!("/operations/{}", operation.id)).await;
     assert_eq!(fact(&shown, "Cost to you").as_deref(), Some("not known"));
     let usage = world.page(&owner(), "/usage").await;
-    let row = &rows(&usage, "By group")[0];
+    let row = &rows(&usage, "Breakdown")[0];
     assert_eq!((row["Cost"].as_str(), row["Margin"].as_str()), ("not known", "not known"));
     let known = holdfast_testkit::sample::finished(20, 10);
     world.ended((wallet, api_key), &price, known).await;
     let usage = world.page(&owner(), "/usage").await;
-    assert!(rows(&usage, "By group")[0]["Cost"].ends_with("of 1 known"), "{}", plain(&usage));
+    let row = &rows(&usage, "Breakdown")[0];
+    assert!(row["Cost"].ends_with(" for 1 of 2"), "{}", plain(&usage));
+    // Cost and margin add up to the revenue beside them, which is a part of all.
+    let of = row["Margin"].rsplit_once(" of ").unwrap().1.trim_end_matches(')');
+    assert_eq!(amount(&row["Cost"]) + amount(&row["Margin"]), amount(of), "{row:?}");
+    assert!(0 < amount(of) && amount(of) < amount(&row["Charge"]), "{row:?}");
+    assert!(plain(&usage).contains("with known cost"), "{}", plain(&usage));
     assert!(world.store.load(operation.id).await.unwrap().operation.is_some());
 }
 

@@ -77,6 +77,8 @@ async fn a_holder_sees_one_wallet_and_no_route() {
                 "node-a",
                 "Cost to you",
                 "Margin",
+                "At risk",
+                "known cost",
                 "theirs",
             ] {
                 assert!(!html.contains(hidden), "{role} sees {hidden} on {path}: {html}");
@@ -93,8 +95,8 @@ async fn a_holder_sees_one_wallet_and_no_route() {
 }
 
 async fn check_names_are_those_that_the_role_may_read(world: &OpsWorld) {
-    let (own, other) = (world.wallet("acme", 0).await, world.wallet("globex", 0).await);
-    let own_key = Thing::ApiKey(world.api_key(own, "acme-key").await);
+    let (own_wallet, other) = (world.wallet("acme", 0).await, world.wallet("globex", 0).await);
+    let own_key = Thing::ApiKey(world.api_key(own_wallet, "acme-key").await);
     let other_key = Thing::ApiKey(world.api_key(other, "globex-key").await);
     let new = NewAdminKey {
         name: "deployer".parse().unwrap(),
@@ -104,13 +106,10 @@ async fn check_names_are_those_that_the_role_may_read(world: &OpsWorld) {
     };
     let made = world.accounts.issue_admin_key(&Principal::local(), &request(), &new).await;
     let admin_key = Thing::AdminKey(made.unwrap().thing.id);
-    let (own, other) = (Thing::Wallet(own), Thing::Wallet(other));
+    let (own, other) = (Thing::Wallet(own_wallet), Thing::Wallet(other));
     let all = BTreeSet::from([own, other, own_key, other_key, admin_key, Thing::Unknown]);
     for role in Role::ALL {
-        let reach = match own {
-            Thing::Wallet(own) if role.is_holder() => Reach::Wallet(own),
-            _all => Reach::All,
-        };
+        let reach = if role.is_holder() { Reach::Wallet(own_wallet) } else { Reach::All };
         let principal = visitor(role, reach).principal;
         let names = world.accounts.names(&principal, all.clone()).await.unwrap();
         let mut expected = BTreeMap::from([(own, "acme"), (own_key, "acme-key")]);
@@ -147,7 +146,11 @@ async fn support_sees_routes_and_no_costs() {
     let shown = world.page(&support, &format!("/operations/{}", operation.id)).await;
     assert!(shown.contains("sim/sample") && !shown.contains("Cost to you"), "{shown}");
     let usage = world.page(&support, "/usage").await;
-    assert!(!usage.contains("Margin") && !usage.contains("Exposure"), "{usage}");
+    let home = world.page(&support, "/").await;
+    for hidden in ["Margin", "Exposure", "At risk", "Cost,", "known cost"] {
+        assert!(!usage.contains(hidden) && !home.contains(hidden), "{hidden}: {usage} {home}");
+    }
+    assert!(home.contains("Revenue today"), "{home}");
     let file = world.get(&support, "/usage.csv").await.html;
     assert!(!file.contains("provider_cost_micros"), "{file}");
 }

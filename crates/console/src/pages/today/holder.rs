@@ -1,16 +1,17 @@
 //! The first page of a holder: their wallet, and how to use it. Nothing of any other.
 
-use holdfast_domain::WalletId;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::{
-    ApiKeyFilter, ApiKeyListing, OperationFilter, Order, PageRequest,
+    ApiKeyFilter, ApiKeyListing, OperationFilter, Order, PageRequest, Period,
 };
+use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
+use holdfast_domain::{Currency, Timestamp, WalletId};
 
 use uuid::Uuid;
 
-use super::earned;
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::cell::{Cell, Link, Tone, money};
+use crate::kit::counting::ReportView;
 use crate::kit::isolation::isolated;
 use crate::kit::moment::day_of;
 use crate::kit::page::Page;
@@ -18,6 +19,7 @@ use crate::kit::section::{Facts, Notice, Section, Snippet, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::operation;
 use crate::pages::parts::reference::to_wallet;
+use crate::pages::parts::usage::sum;
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
@@ -25,22 +27,19 @@ const SHOWN: u32 = 10;
 pub(super) async fn page(visit: &Visit, wallet: WalletId) -> Result<Page, Failure> {
     let record = visit.accounts().wallet(visit.principal(), &to_wallet(wallet)).await?;
     let (held, href) = (&record.wallet, format!("/wallets/{wallet}"));
-    let money = |amount| crate::kit::cell::money(amount, held.currency);
+    let money = |amount| money(amount, held.currency);
     let mut rows = vec![
-        ("Available".to_owned(), Cell::link(money(held.available), &href)),
-        ("Held".to_owned(), Cell::link(money(held.held), "/operations?scope=running")),
+        ("Available", Cell::link(money(held.available), &href)),
+        ("Held", Cell::link(money(held.held), "/operations?scope=running")),
     ];
     if visit.may(UseCase::UsageRead) {
         let today = day_of(visit.accounts().clock().await?);
-        for (name, cell) in earned(visit, today, Some(held.currency)).await? {
-            let name = if name == "Earned today" { "Charged today".to_owned() } else { name };
-            rows.push((name, cell));
-        }
+        rows.extend(charged(visit, today, held.currency).await?);
     }
     let may_issue = visit.may(UseCase::ApiKeyIssue);
     let mut page = Page::new(isolated(&held.name))
         .action(true, "The wallet", href)
-        .section(Facts { title: String::new(), rows });
+        .section(Facts::new("", rows));
     if visit.may(UseCase::ApiKeyRead) {
         page = page.section(keys(visit, may_issue).await?);
     }
@@ -48,6 +47,30 @@ pub(super) async fn page(visit: &Visit, wallet: WalletId) -> Result<Page, Failur
         page = page.section(recent(visit).await?);
     }
     Ok(examples(visit)?.into_iter().fold(page, Page::section))
+}
+
+/// Charges of today, and its requests without a known outcome.
+async fn charged(
+    visit: &Visit,
+    today: Timestamp,
+    currency: Currency,
+) -> Result<Vec<(&'static str, Cell)>, Failure> {
+    let period = Period { from: Some(today), to: None };
+    let by = Grouping::by(GroupBy::Day);
+    let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
+    let href = "/usage?period=today";
+    let report = match visit.desk.usage(&visit.visitor, query).await? {
+        ReportView::There(report, _at) => report,
+        ReportView::Absent(absence) => {
+            return Ok(vec![("Charged today", Cell::link(absence.words(), href))]);
+        }
+    };
+    let total = sum(&report.rows.iter().collect::<Vec<_>>());
+    // By the hour too: operations are listed by when they began, and are counted by when they ended.
+    Ok(vec![
+        ("Charged today", Cell::link(money(total.charge, currency), href)),
+        ("Unconfirmed requests today", Cell::link(total.abandoned.to_string(), href)),
+    ])
 }
 
 async fn keys(visit: &Visit, may_issue: bool) -> Result<Table, Failure> {

@@ -1,101 +1,155 @@
-//! Sums of usage as sections: bars of charges, sums over all rows, and a table of some.
+//! Sums of usage as sections: the total, a chart with its ranking, and a table of some rows.
 
-use holdfast_domain::admin::report::{Group, Grouping, Totals, UsageRow};
+use std::cmp::Reverse;
+
+use holdfast_domain::admin::report::{Group, GroupBy, Grouping, Totals, UsageQuery, UsageRow};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::usage::MeterKind;
-use holdfast_domain::{Currency, Micros, Timestamp};
+use holdfast_domain::{Currency, Timestamp};
 use holdfast_wire::csv::group_name;
 
-use super::label;
-use crate::kit::address::with_query;
+use super::{FIRST, FROM, ON, PRESET, SECOND, TO, address_with, label};
+use crate::failure::Failure;
+use crate::kit::amount::{cents, exact, percent};
 use crate::kit::ask::SentFields;
-use crate::kit::cell::{Cell, money};
-use crate::kit::moment::{day_after, hour_after, written};
-use crate::kit::section::{Chart, Table};
+use crate::kit::cell::{Cell, grouped, money};
+use crate::kit::counting::ReportView;
+use crate::kit::moment::{day_after, hour_after, short};
+use crate::kit::ranking::Ranking;
+use crate::kit::section::{Section, Table};
+use crate::kit::tile::{Tile, Tiles};
+use crate::kit::time_axis::{Step, TimeAxis};
+use crate::kit::visit::Visit;
+use crate::pages::parts::usage::{
+    self as parts, CurrencyRows, chart, margin_tile, ranked, requests, revenue, revenue_name,
+    series, start,
+};
 
-/// Most bars of a chart.
-const BARS: usize = 62;
+/// Rows of the ranking.
+const RANKED: usize = 10;
 
-/// A chart of charges by the first dimension, for each currency; one bar alone would say nothing.
-pub(super) fn charts(rows: &[UsageRow]) -> Vec<Chart> {
-    let charts = currencies(rows).into_iter().map(|currency| chart(rows, currency));
-    charts.filter(|chart| chart.bars.len() > 1).collect()
+const EMPTY: &str = "No request finished in this period. A request is counted when it has ended.";
+
+/// A report without rows.
+pub(super) fn nothing() -> Table {
+    Table::new("Breakdown", &[], Vec::new(), EMPTY)
 }
 
-fn chart(rows: &[UsageRow], currency: Currency) -> Chart {
-    let mut bars: Vec<(&Group, Micros)> = Vec::new();
-    for row in rows.iter().filter(|row| row.currency == currency) {
-        let charge = row.totals.charge;
-        // Rows are sorted by their groups.
-        match bars.last_mut().filter(|(group, _)| **group == row.group) {
-            Some((_, sum)) => *sum = sum.plus(charge).unwrap_or(Micros::MAX),
-            None => bars.push((&row.group, charge)),
+/// Sums of all rows.
+pub(super) fn tiles(visit: &Visit, rows: &CurrencyRows<'_>, shows_costs: bool) -> Tiles {
+    let (total, currency) = (&rows.total, rows.currency);
+    let earned = revenue(total);
+    let is_incomplete = total.is_saturated || (shows_costs && total.is_incomplete());
+    let note = if is_incomplete { "incomplete: see the operation manual" } else { "" };
+    let mut tiles = vec![
+        Tile::new(revenue_name(visit), cents(earned, currency))
+            .exact(money(earned, currency))
+            .note(note),
+        Tile::new("Requests", grouped(&requests(total).to_string())),
+    ];
+    if shows_costs {
+        tiles.insert(1, margin_tile("Margin", total, currency));
+        let risk = Tile::new("At risk", cents(total.exposure, currency));
+        tiles.push(risk.exact(money(total.exposure, currency)));
+    }
+    Tiles { title: String::new(), tiles }
+}
+
+/// The chart of a report, and the ranking of its series.
+pub(super) async fn drawn(
+    visit: &Visit,
+    query: UsageQuery,
+    (step, now): (Step, Timestamp),
+    currency: Currency,
+) -> Result<Vec<Section>, Failure> {
+    let is_time = |by: &GroupBy| matches!(by, GroupBy::Hour | GroupBy::Day | GroupBy::Month);
+    let other = if query.filter.model.is_some() { GroupBy::ApiKey } else { GroupBy::Model };
+    let by = query.by.keys().find(|by| !is_time(by)).unwrap_or(other);
+    let period = query.period;
+    let whole = Grouping::by(step.group_by());
+    let split = Grouping::by_both(step.group_by(), by).unwrap_or(whole);
+    let mut found =
+        visit.desk.usage(&visit.visitor, UsageQuery { by: split, ..query.clone() }).await;
+    if matches!(&found, Err(failure) if failure.field.is_some()) {
+        // More groups than a report may have: the sums of the periods are few.
+        found = visit.desk.usage(&visit.visitor, UsageQuery { by: whole, ..query }).await;
+    }
+    let report = match found? {
+        ReportView::There(report, _at) => report,
+        ReportView::Absent(absence) => {
+            let address = super::address("/usage", &visit.query);
+            return Ok(vec![absence.notice("The chart", &address).into()]);
         }
-    }
-    let left_out = bars.len().saturating_sub(BARS);
-    let title = if left_out == 0 {
-        format!("Charges in {currency}")
-    } else {
-        format!("Charges in {currency}, the last {BARS} groups")
     };
-    let bar = |(group, sum): (&Group, Micros)| (group_name(group), sum.get(), money(sum, currency));
-    Chart::new(&title, bars.into_iter().skip(left_out).map(bar).collect())
+    let rows: Vec<_> = report.rows.iter().filter(|row| row.currency == currency).collect();
+    let first = rows.iter().filter_map(|row| start(&row.group)).min();
+    let end = period.to.unwrap_or_else(|| hour_after(now));
+    let axis = TimeAxis::new(step, period.from.or(first).unwrap_or(now), end);
+    let of = |name: &str, id: &str| address_with(&visit.query, &[name], &[(name, id)]);
+    let all = series(&rows, &axis, |group| parts::address(group, of));
+    let (name, dimension) = (revenue_name(visit), label(by).to_lowercase());
+    let title = format!("{name} by {dimension}, {currency} per {}", step.word());
+    let ranking = format!("{name} by {dimension}");
+    let ranking = Ranking::new(&ranking, currency, RANKED, ranked(&all));
+    let chart = chart(&title, currency, &axis, all, |at| finer(&visit.query, &axis, at));
+    Ok(vec![chart.into(), ranking.into()])
 }
 
-fn currencies(rows: &[UsageRow]) -> Vec<Currency> {
-    let mut all: Vec<_> = rows.iter().map(|row| row.currency).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+/// Address of the report of one period under the same filters.
+fn finer(query: &SentFields, axis: &TimeAxis, start: Timestamp) -> String {
+    let at = match axis.step {
+        Step::Hour => short(start).chars().take(13).collect(),
+        Step::Day | Step::Month => axis.name(start),
+    };
+    let keeps = query.get(FIRST).is_some_and(|name| !matches!(name, "hour" | "day" | "month"));
+    let is_hour = axis.step == Step::Hour && !keeps;
+    let mut with = vec![(ON, at.as_str())];
+    with.extend(is_hour.then_some((FIRST, "api_key")));
+    let always = [ON, FROM, TO, PRESET];
+    let groups: &[&str] = if keeps { &[] } else { &[FIRST, SECOND] };
+    address_with(query, &[&always, groups].concat(), &with)
 }
 
-/// Sums over all rows, by currency.
-pub(super) fn sums(rows: &[UsageRow], shows_costs: bool) -> Table {
-    let mut lines = Vec::new();
-    for currency in currencies(rows) {
-        let own = rows.iter().filter(|row| row.currency == currency);
-        let sum = own.fold(Totals::NOTHING, |sum, row| sum.plus(&row.totals));
-        let mut line = vec![Cell::text(currency.to_string())];
-        line.extend(cells(&sum, currency, shows_costs));
-        lines.push(line);
-    }
-    let mut head = vec!["Currency"];
-    head.extend(columns(shows_costs));
-    let is_incomplete = rows
-        .iter()
-        .any(|row| row.totals.is_saturated || (shows_costs && row.totals.is_incomplete()));
-    let title = if is_incomplete { "All together, incomplete" } else { "All together" };
-    Table::new(title, &head, lines, "")
+/// Rows in the order of a page: the newest first, and of one period or of none the largest.
+pub(super) fn sorted<'r>(rows: &[&'r UsageRow]) -> Vec<&'r UsageRow> {
+    let mut rows = rows.to_vec();
+    rows.sort_by_key(|row| (Reverse(start(&row.group)), Reverse(row.totals.charge)));
+    rows
 }
 
-/// Some of the rows.
+/// Some of the rows, with the sums of all.
 pub(super) fn table(
     title: &str,
     by: Grouping,
-    rows: &[&UsageRow],
+    (shown, all): (&[&UsageRow], &CurrencyRows<'_>),
     (query, shows_costs): (&SentFields, bool),
 ) -> Table {
-    let mut head: Vec<_> = by.keys().map(label).collect();
-    head.extend(columns(shows_costs));
+    let mut head: Vec<_> = by.keys().map(|by| label(by).to_owned()).collect();
+    let mut total: Vec<_> = head.iter().map(|_| Cell::Text(String::new())).collect();
+    if let Some(first) = total.first_mut() {
+        *first = Cell::text("Total");
+    }
+    total.extend(cells(&all.total, shows_costs));
+    head.extend(columns(all.currency, shows_costs));
     let line = |row: &&UsageRow| {
         let groups = std::iter::once(&row.group).chain(&row.second);
         let mut line: Vec<_> = groups.map(|it| group(it, query)).collect();
-        line.extend(cells(&row.totals, row.currency, shows_costs));
+        line.extend(cells(&row.totals, shows_costs));
         line
     };
-    let empty = "Nothing finished in this period. Widen it, or send a request: it is counted when \
-        it has ended.";
-    Table::new(title, &head, rows.iter().map(line).collect(), empty)
+    let head: Vec<_> = head.iter().map(String::as_str).collect();
+    Table::new(title, &head, shown.iter().map(line).collect(), EMPTY).total(total)
 }
 
-fn columns(shows_costs: bool) -> impl Iterator<Item = &'static str> {
-    let all =
-        ["Completed", "Refused", "Abandoned", "Tokens in", "Tokens out", "Charge", "Refunded"];
-    let costs = ["Cost", "Margin", "Exposure"];
-    all.into_iter().chain(costs.into_iter().filter(move |_name| shows_costs))
+fn columns(currency: Currency, shows_costs: bool) -> Vec<String> {
+    let counts = ["Completed", "Refused", "Unconfirmed", "Tokens in", "Tokens out"];
+    let costs = ["Cost", "Margin", "At risk"].into_iter().filter(|_| shows_costs);
+    let amounts = ["Charge", "Refunded"].into_iter().chain(costs);
+    let amounts = amounts.map(|name| format!("{name}, {currency}"));
+    counts.into_iter().map(str::to_owned).chain(amounts).collect()
 }
 
-fn cells(totals: &Totals, currency: Currency, shows_costs: bool) -> Vec<Cell> {
+fn cells(totals: &Totals, shows_costs: bool) -> Vec<Cell> {
     let count = |kinds: &[MeterKind]| {
         let meters = MeterKind::ALL.into_iter().zip(totals.meters);
         let own = meters.filter(|(kind, _)| kinds.contains(kind));
@@ -109,58 +163,62 @@ fn cells(totals: &Totals, currency: Currency, shows_costs: bool) -> Vec<Cell> {
         Cell::count(totals.abandoned),
         count(&prompt),
         count(&[MeterKind::Output, MeterKind::Reasoning, MeterKind::AudioOutput]),
-        Cell::money(totals.charge, currency),
-        Cell::money(totals.refunded, currency),
+        Cell::Number(exact(totals.charge)),
+        Cell::Number(exact(totals.refunded)),
     ];
     if shows_costs {
-        let known = totals.known();
-        let told = |amount: Option<Micros>| match amount {
-            Some(amount) if totals.costed == totals.completed && !totals.is_saturated => {
-                Cell::money(amount, currency)
-            }
-            // A part is said to be one: the rest is not zero.
-            Some(amount) => {
-                Cell::Number(format!("{} of {} known", money(amount, currency), totals.costed))
-            }
-            None if totals.completed == 0 => Cell::Nothing,
-            None => Cell::Number("not known".to_owned()),
-        };
-        cells.extend([
-            told(known.map(|known| known.provider_cost)),
-            told(known.map(|known| known.margin)),
-            Cell::money(totals.exposure, currency),
-        ]);
+        cells.extend(margin(totals));
+        cells.push(Cell::Number(exact(totals.exposure)));
     }
     cells
+}
+
+/// Cost and margin of the requests whose cost is known. Both add up to the revenue beside the margin.
+fn margin(totals: &Totals) -> [Cell; 2] {
+    let Some(known) = totals.known() else {
+        let nothing = || match totals.completed {
+            0 => Cell::Nothing,
+            _some => Cell::Number("not known".to_owned()),
+        };
+        return [nothing(), nothing()];
+    };
+    let cost = exact(known.provider_cost);
+    // A part is said to be one: the rest is not zero.
+    let is_whole = totals.costed == totals.completed && !totals.is_saturated;
+    let cost = match is_whole {
+        true => cost,
+        false => format!("{cost} for {} of {}", totals.costed, totals.completed),
+    };
+    let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
+    let margin = match percent(known.margin.get(), whole.get()) {
+        Some(share) => format!("{} ({share} of {})", exact(known.margin), exact(whole)),
+        None => exact(known.margin),
+    };
+    [Cell::Number(cost), Cell::Number(margin)]
 }
 
 /// A group, with a link to what it is, or to its parts under the same filters.
 fn group(group: &Group, query: &SentFields) -> Cell {
     let name = group_name(group);
-    let parts = |first: &str, own: &[(&str, &str)]| {
-        let mut params = vec![("first", Some(first))];
-        params.extend(own.iter().map(|(name, value)| (*name, Some(*value))));
-        let is_replaced = |name: &str| {
-            matches!(name, "first" | "second" | "after") || own.iter().any(|it| it.0 == name)
-        };
-        let kept = query.iter().filter(|(name, _)| !is_replaced(name));
-        params.extend(kept.map(|(name, value)| (name, Some(value))));
-        with_query("/usage", &params)
+    let of = |name: &str, id: &str| {
+        address_with(query, &[FIRST, SECOND, name], &[(FIRST, "day"), (name, id)])
     };
+    if let Some(href) = parts::address(group, of) {
+        return Cell::link(name, href);
+    }
     let span = |first: &str, from: Timestamp, to: Timestamp| {
-        parts(first, &[("from", &written(from)), ("to", &written(to))])
+        let (from, to) = (short(from), short(to));
+        let with = [(FIRST, first), (FROM, from.as_str()), (TO, to.as_str())];
+        Cell::link(&name, address_with(query, &[FIRST, SECOND, FROM, TO, ON, PRESET], &with))
     };
     match group {
-        Group::Wallet { id, .. } => Cell::link(name, format!("/wallets/{id}")),
-        Group::ApiKey { id, .. } => Cell::link(name, format!("/keys/{id}")),
-        Group::Model(id) => Cell::link(&name, parts("day", &[("model", id)])),
-        Group::Route(route) if route.is_empty() => Cell::text(name),
-        Group::Route(route) => Cell::link(&name, parts("day", &[("route", route)])),
-        Group::Day(start) => Cell::link(name, span("hour", *start, day_after(*start))),
-        Group::Hour(start) => Cell::link(name, span("api_key", *start, hour_after(*start))),
+        Group::Day(start) => span("hour", *start, day_after(*start)),
+        Group::Hour(start) => span("api_key", *start, hour_after(*start)),
         Group::Month(start) => {
-            let end = Counter::SpendMonth.window_end(*start).unwrap_or(*start);
-            Cell::link(name, span("day", *start, end))
+            span("day", *start, Counter::SpendMonth.window_end(*start).unwrap_or(*start))
+        }
+        Group::Wallet { .. } | Group::ApiKey { .. } | Group::Model(_) | Group::Route(_) => {
+            Cell::text(name)
         }
     }
 }

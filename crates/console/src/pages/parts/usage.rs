@@ -1,0 +1,141 @@
+//! Reports of usage as several pages show them: their currencies, their charts and their rankings.
+//!
+//! Revenue is charges less refunds, of the hour in which a request finished.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use holdfast_domain::admin::report::{Group, Totals, UsageRow};
+use holdfast_domain::{Currency, Micros, Timestamp};
+use holdfast_wire::csv::group_name;
+
+use crate::kit::amount::{cents, percent};
+use crate::kit::cell::money;
+use crate::kit::ranking::RankingEntry;
+use crate::kit::tile::Tile;
+use crate::kit::time_axis::TimeAxis;
+use crate::kit::time_chart::{Period, Series, TimeChart};
+use crate::kit::visit::Visit;
+
+/// Rows of one currency.
+#[derive(Debug)]
+pub(crate) struct CurrencyRows<'r> {
+    pub(crate) currency: Currency,
+    pub(crate) rows: Vec<&'r UsageRow>,
+    pub(crate) total: Totals,
+}
+
+/// Rows by currency, the one with the most volume first.
+pub(crate) fn by_currency(rows: &[UsageRow]) -> Vec<CurrencyRows<'_>> {
+    let mut all: BTreeMap<Currency, Vec<&UsageRow>> = BTreeMap::new();
+    for row in rows {
+        all.entry(row.currency).or_default().push(row);
+    }
+    let of_currency = |(currency, rows): (Currency, Vec<_>)| {
+        let total = sum(&rows);
+        CurrencyRows { currency, rows, total }
+    };
+    let mut all: Vec<_> = all.into_iter().map(of_currency).collect();
+    all.sort_by_key(|it| (Reverse(it.total.charge), Reverse(requests(&it.total))));
+    all
+}
+
+pub(crate) fn sum<'r>(rows: impl IntoIterator<Item = &'r &'r UsageRow>) -> Totals {
+    rows.into_iter().fold(Totals::NOTHING, |sum, row| sum.plus(&row.totals))
+}
+
+/// Charges less refunds.
+pub(crate) fn revenue(totals: &Totals) -> Micros {
+    totals.charge.minus(totals.refunded).unwrap_or(Micros::ZERO)
+}
+
+/// Requests that ended, however they did.
+pub(crate) const fn requests(totals: &Totals) -> u64 {
+    totals.completed.saturating_add(totals.refused).saturating_add(totals.abandoned)
+}
+
+/// Name of revenue on pages: a holder pays it.
+pub(crate) fn revenue_name(visit: &Visit) -> &'static str {
+    if visit.principal().only_wallet().is_some() { "Spend" } else { "Revenue" }
+}
+
+/// Margin of the requests whose cost is known, in percent of their revenue.
+pub(crate) fn margin_tile(label: &str, total: &Totals, currency: Currency) -> Tile {
+    let Some(known) = total.known() else {
+        return Tile::new(label, "–").note("no cost is known");
+    };
+    let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
+    let share = percent(known.margin.get(), whole.get());
+    let note = format!("of {} with known cost", cents(whole, currency));
+    Tile::new(label, share.as_deref().unwrap_or("–"))
+        .exact(money(known.margin, currency))
+        .note(note)
+}
+
+/// First moment of a group of time.
+pub(crate) const fn start(group: &Group) -> Option<Timestamp> {
+    match group {
+        Group::Hour(start) | Group::Day(start) | Group::Month(start) => Some(*start),
+        Group::Model(_) | Group::ApiKey { .. } | Group::Wallet { .. } | Group::Route(_) => None,
+    }
+}
+
+/// Address of the rows behind a group that is no period, if there is one.
+pub(crate) fn address(group: &Group, report: impl FnOnce(&str, &str) -> String) -> Option<String> {
+    match group {
+        Group::Wallet { id, .. } => Some(format!("/wallets/{id}")),
+        Group::ApiKey { id, .. } => Some(format!("/keys/{id}")),
+        Group::Model(id) => Some(report("model", id)),
+        Group::Route(route) if !route.is_empty() => Some(report("route", route)),
+        Group::Route(_) | Group::Hour(_) | Group::Day(_) | Group::Month(_) => None,
+    }
+}
+
+/// Revenue over time by the second group of the rows, whose first is a period of the axis.
+pub(crate) fn series(
+    rows: &[&UsageRow],
+    axis: &TimeAxis,
+    href: impl Fn(&Group) -> Option<String>,
+) -> Vec<Series> {
+    let mut all: BTreeMap<Option<&Group>, Series> = BTreeMap::new();
+    for row in rows {
+        let second = row.second.as_ref();
+        let series = all.entry(second).or_insert_with(|| Series {
+            name: second.map_or_else(|| "All".to_owned(), group_name),
+            href: second.and_then(&href),
+            values: vec![0; axis.len()],
+        });
+        let index = start(&row.group).and_then(|at| axis.index(at));
+        if let Some(value) = index.and_then(|index| series.values.get_mut(index)) {
+            *value = value.saturating_add(revenue(&row.totals).get());
+        }
+    }
+    all.into_values().collect()
+}
+
+/// Chart of series over an axis, each of whose periods leads to this address.
+pub(crate) fn chart(
+    title: &str,
+    currency: Currency,
+    axis: &TimeAxis,
+    series: Vec<Series>,
+    href: impl Fn(Timestamp) -> String,
+) -> TimeChart {
+    let period = |(start, _end)| Period {
+        name: axis.name(start),
+        short: axis.short_name(start),
+        href: href(start),
+    };
+    let periods: Vec<_> = axis.spans().map(period).collect();
+    TimeChart::new(title, currency, &periods, series)
+}
+
+/// Series as rows of a ranking.
+pub(crate) fn ranked(series: &[Series]) -> Vec<RankingEntry> {
+    let row = |series: &Series| RankingEntry {
+        name: series.name.clone(),
+        href: series.href.clone(),
+        value: series.total(),
+    };
+    series.iter().map(row).collect()
+}
