@@ -4,7 +4,7 @@
 
 use holdfast_domain::{Currency, Micros};
 
-use crate::kit::cell::grouped;
+use crate::kit::cell::{grouped, money};
 
 const MICROS_PER_CENT: u64 = 10_000;
 
@@ -21,11 +21,15 @@ pub(crate) fn exact_money(amount: Micros, currency: Currency) -> String {
     format!("{} {currency}", exact(amount))
 }
 
-/// An amount with two decimals and its currency, rounded half away from zero: `1,250.00 USD`.
+/// An amount with two decimals and its currency, rounded half away from zero: `1,250.00 USD`. Less than a cent has all
+/// its decimals, as it would pass for nothing.
 pub(crate) fn cents(amount: Micros, currency: Currency) -> String {
     let micros = amount.get().unsigned_abs();
+    if micros < MICROS_PER_CENT {
+        return money(amount, currency);
+    }
     let cents = micros.saturating_add(MICROS_PER_CENT / 2) / MICROS_PER_CENT;
-    let sign = if amount < Micros::ZERO && cents > 0 { "-" } else { "" };
+    let sign = if amount < Micros::ZERO { "-" } else { "" };
     let number = grouped(&format!("{sign}{}.{:02}", cents / 100, cents % 100));
     format!("{number} {currency}")
 }
@@ -63,7 +67,9 @@ mod tests {
             (1_250_005_000, "1,250.01 USD"),
             (1_250_004_999, "1,250.00 USD"),
             (-15_000, "-0.02 USD"),
-            (-15, "0.00 USD"),
+            (-15, "-0.000015 USD"),
+            (9_999, "0.009999 USD"),
+            (0, "0.00 USD"),
         ] {
             assert_eq!(cents(Micros::new(micros), Currency::USD), shown);
         }

@@ -57,6 +57,11 @@ pub(crate) fn days_before(at: Timestamp, days: u32) -> Timestamp {
     Timestamp::from_micros(at.as_micros().saturating_sub(span))
 }
 
+/// The first moment that is not in a period up to this one.
+pub(crate) const fn moment_after(at: Timestamp) -> Timestamp {
+    Timestamp::from_micros(at.as_micros().saturating_add(1))
+}
+
 /// First moment of the UTC hour.
 pub(crate) const fn hour_of(at: Timestamp) -> Timestamp {
     let micros = at.as_micros();

@@ -23,7 +23,7 @@ use crate::kit::address::with_query;
 use crate::kit::amount::{cents, difference};
 use crate::kit::cell::{Tone, grouped, money};
 use crate::kit::counting::{Absence, ReportView};
-use crate::kit::moment::{day_of, days_before, hour_of, short};
+use crate::kit::moment::{day_of, days_before, hour_of, moment_after, short};
 use crate::kit::page::Page;
 use crate::kit::ranking::{Ranking, RankingEntry};
 use crate::kit::section::{Notice, Section};
@@ -173,7 +173,7 @@ impl Figures {
 
     fn axis(&self) -> TimeAxis {
         let today = day_of(self.now);
-        TimeAxis::new(Step::Day, days_before(today, DAYS - 1), self.now)
+        TimeAxis::new(Step::Day, days_before(today, DAYS - 1), moment_after(self.now))
     }
 
     fn chart(&self, currency: Currency, is_one: bool) -> Section {

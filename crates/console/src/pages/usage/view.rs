@@ -14,7 +14,7 @@ use crate::kit::amount::{cents, exact, percent};
 use crate::kit::ask::SentFields;
 use crate::kit::cell::{Cell, grouped, money};
 use crate::kit::counting::ReportView;
-use crate::kit::moment::{day_after, hour_after, short};
+use crate::kit::moment::{day_after, hour_after, moment_after, short};
 use crate::kit::ranking::Ranking;
 use crate::kit::section::{Section, Table};
 use crate::kit::tile::{Tile, Tiles};
@@ -83,7 +83,7 @@ pub(super) async fn drawn(
     };
     let rows: Vec<_> = report.rows.iter().filter(|row| row.currency == currency).collect();
     let first = rows.iter().filter_map(|row| start(&row.group)).min();
-    let end = period.to.unwrap_or_else(|| hour_after(now));
+    let end = period.to.unwrap_or_else(|| moment_after(now));
     let axis = TimeAxis::new(step, period.from.or(first).unwrap_or(now), end);
     let of = |name: &str, id: &str| address_with(&visit.query, &[name], &[(name, id)]);
     let all = series(&rows, &axis, |group| parts::address(group, of));

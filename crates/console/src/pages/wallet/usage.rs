@@ -52,7 +52,8 @@ pub(super) async fn section(visit: &Visit, record: &WalletRecord) -> Result<Sect
         "Usage by day and model".to_owned()
     };
     let all = Link::new("All of the last seven days", with_query("/usage", &of));
-    let ever = Link::new("All usage", with_query("/usage", &[of[0], of[1], of[2]]));
+    let all_time = [of[0], of[1], of[2], ("period", Some("all"))];
+    let ever = Link::new("All usage", with_query("/usage", &all_time));
     Ok(Table::new(&title, &head, rows, empty).link(all).link(ever).into())
 }
 
