@@ -19,6 +19,8 @@ pub(crate) enum Cell {
     Code(String),
     /// A number, or an amount with its currency.
     Number(String),
+    /// A number, and a line below it: what it is a part of.
+    Part(String, String),
     /// A moment: as people read it, and as RFC 3339 writes it.
     Moment(String, String),
     /// A moment that leads to what happened then.
@@ -119,7 +121,7 @@ impl Cell {
 
     /// True for what is aligned to the right, below other numbers.
     pub(crate) const fn is_number(&self) -> bool {
-        matches!(self, Self::Number(_))
+        matches!(self, Self::Number(_) | Self::Part(..))
     }
 }
 

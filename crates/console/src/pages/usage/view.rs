@@ -184,17 +184,17 @@ fn margin(totals: &Totals) -> [Cell; 2] {
     };
     let cost = exact(known.provider_cost);
     // A part is said to be one: the rest is not zero.
-    let is_whole = totals.costed == totals.completed && !totals.is_saturated;
-    let cost = match is_whole {
-        true => cost,
-        false => format!("{cost} for {} of {}", totals.costed, totals.completed),
+    let cost = if totals.costed == totals.completed && !totals.is_saturated {
+        Cell::Number(cost)
+    } else {
+        Cell::Part(cost, format!("for {} of {}", totals.costed, totals.completed))
     };
     let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
     let margin = match percent(known.margin.get(), whole.get()) {
-        Some(share) => format!("{} ({share} of {})", exact(known.margin), exact(whole)),
-        None => exact(known.margin),
+        Some(share) => Cell::Part(exact(known.margin), format!("{share} of {}", exact(whole))),
+        None => Cell::Number(exact(known.margin)),
     };
-    [Cell::Number(cost), Cell::Number(margin)]
+    [cost, margin]
 }
 
 /// A group, with a link to what it is, or to its parts under the same filters.
