@@ -405,7 +405,13 @@ mod tests {
         let all: Vec<_> = all.collect();
         for count in [1, 2, 24, 31, 48, 62] {
             let html = chart(count, all.clone()).render().unwrap();
-            let drawing = html.split_once("<svg").unwrap().1.split_once("</svg>").unwrap().0;
+            let drawing = html
+                .split_once("<svg viewBox=\"0 0 960")
+                .unwrap()
+                .1
+                .split_once("</svg>")
+                .unwrap()
+                .0;
             assert!(drawing.len() <= BYTES_MAX, "{count} periods: {} bytes", drawing.len());
             assert!(!html.contains("style="), "the policy forbids it");
             assert!(!html.contains("<customer>"), "{html}");
