@@ -15,6 +15,7 @@ use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{Prices, Timestamp};
 use holdfast_engine::Price;
 use holdfast_store::Store;
+use holdfast_wire::api::moment;
 
 /// Pins the prices of a configuration. A price version that is known keeps its numbers: others are a mistake of the
 /// configuration.
@@ -42,16 +43,18 @@ pub(super) async fn pin(config: &Config, store: &Store) -> Result<(), CommandFai
     Ok(())
 }
 
-/// Prices that are first seen after their start and follow a known price of their model and currency.
+/// Prices that are first seen after their start, and follow a known one of their model and currency.
 fn late<'p>(prices: &[&'p Price], known: &[PriceVersion], now: Timestamp) -> Vec<&'p Price> {
-    let follows = |version: &PriceVersion, before: &PriceVersion| {
-        before.currency == version.currency && before.id.model() == version.id.model()
+    let follows = |price: &Price, before: &PriceVersion| {
+        let start = before.id.effective_from().and_then(moment);
+        before.currency == price.version.currency
+            && before.id.model() == price.version.id.model()
+            && start.is_some_and(|start| start < price.effective_from)
     };
     let is_late = |price: &&&Price| {
-        let version = &price.version;
         price.effective_from < now
-            && known.iter().all(|known| known.id != version.id)
-            && known.iter().any(|known| follows(version, known))
+            && known.iter().all(|known| known.id != price.version.id)
+            && known.iter().any(|known| follows(price, known))
     };
     prices.iter().filter(is_late).copied().collect()
 }
@@ -65,30 +68,29 @@ mod tests {
 
     use super::*;
 
-    fn price(model: &str, currency: Currency, start: i64) -> Price {
-        let id = PriceVersionId::new(
-            &PublicModelId::try_from(model).unwrap(),
-            currency,
-            &start.to_string(),
-        );
+    fn price(model: &str, currency: Currency, day: &str) -> Price {
+        let start = format!("2026-01-{day}T00:00:00Z");
+        let id = PriceVersionId::new(&PublicModelId::try_from(model).unwrap(), currency, &start);
         let version = PriceVersion { id, currency, ..sample::price() };
-        Price { effective_from: Timestamp::from_micros(start), version }
+        Price { effective_from: moment(&start).unwrap(), version }
     }
 
     #[test]
     fn a_price_that_follows_another_is_late_if_its_start_has_passed() {
-        const NOW: i64 = 1_000;
+        let now = moment("2026-01-20T00:00:00Z").unwrap();
         let euro: Currency = "EUR".parse().unwrap();
-        let known = price("a/b", Currency::USD, 1);
+        let known = price("a/b", Currency::USD, "10").version;
         for (next, is_late) in [
-            (price("a/b", Currency::USD, 999), true),
-            (price("a/b", Currency::USD, NOW), false),
-            (price("a/b", Currency::USD, 1), false),
+            (price("a/b", Currency::USD, "19"), true),
+            (price("a/b", Currency::USD, "20"), false),
+            (price("a/b", Currency::USD, "10"), false),
+            // An older price is in force at no moment that a request was charged in.
+            (price("a/b", Currency::USD, "09"), false),
             // The first price of a model or of a currency replaces none.
-            (price("a/b", euro, 999), false),
-            (price("a/c", Currency::USD, 999), false),
+            (price("a/b", euro, "19"), false),
+            (price("a/c", Currency::USD, "19"), false),
         ] {
-            let found = late(&[&next], &[known.version.clone()], Timestamp::from_micros(NOW));
+            let found = late(&[&next], std::slice::from_ref(&known), now);
             assert_eq!(!found.is_empty(), is_late, "{next:?}");
         }
     }
