@@ -11,7 +11,7 @@ use holdfast_domain::admin::{
 use holdfast_domain::credential::{Bearer, Credential, Grant, NewApiKey};
 use holdfast_domain::ledger::{BadPosting, Posting, PostingKind};
 use holdfast_domain::secret::CredentialSecret;
-use holdfast_domain::text::{BadName, name as name_of};
+use holdfast_domain::text::{BadName, name as name_of, normal_form};
 use holdfast_domain::{ApiKeyId, CommandKey, Currency, Micros, PostingId, Timestamp, WalletId};
 use uuid::Uuid;
 
@@ -56,7 +56,7 @@ impl Holdfast {
     ) -> Result<WalletId, AccountError> {
         let id = WalletId::from(Uuid::new_v4());
         let settings = WalletPatch::default();
-        let record = WalletRecord::new(id, name_of(name.trim())?, currency, settings);
+        let record = WalletRecord::new(id, self.name(key, name).await?, currency, settings);
         let asked = format!("wallet {currency} {name}");
         let made = self
             .administer(key, &asked, AccountAction::Wallet(WalletAction::Create(record)))
@@ -92,7 +92,7 @@ impl Holdfast {
             server_secret: secret.id(),
             ends_at: None,
         };
-        let name = name_of(name.trim())?;
+        let name = self.name(key, name).await?;
         let new = NewApiKey { id, wallet, name, external_id: None, grant };
         let asked = asked_of_key(&new);
         let keys = vec![(new, credential)];
@@ -120,6 +120,19 @@ impl Holdfast {
         let asked = format!("deposit {wallet} {}", amount.get());
         self.administer(key, &asked, AccountAction::Post(new)).await?;
         Ok(())
+    }
+
+    /// Name of a new resource. A request key that is bound is answered by what it did, under whatever name.
+    async fn name(&self, key: CommandKey, text: &str) -> Result<String, AccountError> {
+        let bad = match name_of(text.trim()) {
+            Ok(name) => return Ok(name),
+            Err(bad) => bad,
+        };
+        let bound = self.store().request_record(ActorId::Local, key).await;
+        match bound.map_err(|error| CommandError::Unavailable(Box::new(error)))? {
+            Some(_bound) => Ok(normal_form(text.trim()).into_owned()),
+            None => Err(bad.into()),
+        }
     }
 
     /// Does a command of the actor `local`, bound to the text of what was asked.

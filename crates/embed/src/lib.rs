@@ -7,7 +7,8 @@
 //! ```
 //!
 //! [`Holdfast`] has all that runs beside a sale: the lease of this process, its heartbeat, and the reconciler that
-//! gives up what a dead process left and deletes old answers. Each future of it may be dropped at any await and may move to another thread.
+//! gives up what a dead process left and deletes old answers. Each future of it may be dropped at any await and may
+//! move to another thread.
 //!
 //! | an embedder | by |
 //! |---|---|
@@ -69,14 +70,15 @@ struct Inner {
 pub struct Options {
     /// Cipher of answers.
     pub seal: Arc<dyn Seal>,
-    /// Time for which an answer is kept after its sale. The sale itself is kept for ever, and is not sold again.
-    pub retention: Duration,
+    /// Time after its sale at which an answer is deleted, of each process on the database; `None`: no answer is. The
+    /// sale itself is kept for ever, and is not sold again.
+    pub retention: Option<Duration>,
 }
 
 impl Default for Options {
-    /// Answers as they are, for a day.
+    /// No cipher, and no answer is deleted.
     fn default() -> Self {
-        Self { seal: Arc::new(NoCipher), retention: Duration::from_secs(86_400) }
+        Self { seal: Arc::new(NoCipher), retention: None }
     }
 }
 

@@ -136,8 +136,12 @@ impl Membership {
         Ok(is_held)
     }
 
-    /// Settles and gives up what is due, and deletes old answers, until the end. The first pass is made in any case.
-    pub(crate) async fn reconcile(self: Arc<Self>, retention: Duration, ends: CancellationToken) {
+    /// Settles and gives up what is due, and deletes old answers if a retention is set, until the end. The first pass is made in any case.
+    pub(crate) async fn reconcile(
+        self: Arc<Self>,
+        retention: Option<Duration>,
+        ends: CancellationToken,
+    ) {
         let begun = Instant::now();
         let mut ticks = interval_at(begun + HEARTBEAT, HEARTBEAT);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -146,7 +150,9 @@ impl Membership {
             if let Err(error) = self.reconcile_once().await {
                 tracing::warn!(error = %ErrorChain(&error), "reconciling failed");
             }
-            if purged.is_none_or(|at| at.elapsed() >= Purges::INTERVAL) {
+            if let Some(retention) = retention
+                && purged.is_none_or(|at| at.elapsed() >= Purges::INTERVAL)
+            {
                 let outcome = purges.run(&self.store, retention, || begun.elapsed()).await;
                 // More answers become old in a minute than one purge may delete.
                 let is_all = outcome.as_ref().map_or(true, |outcome| outcome.is_all);
@@ -171,8 +177,11 @@ impl Membership {
 /// Logs a purge that failed, or met a jump of the database's clock.
 fn log_purge(outcome: Result<PurgeOutcome, Unavailable>) {
     match outcome {
-        Ok(outcome) if outcome.skew.is_some() && !outcome.is_known_skew => {
-            tracing::error!("the database's clock has jumped: old answers are kept");
+        Ok(PurgeOutcome { skew: Some(skew), is_known_skew: false, .. }) => {
+            tracing::error!(?skew, "the database's clock has jumped: old answers are kept");
+        }
+        Ok(outcome) if outcome.deleted > 0 => {
+            tracing::info!(answers = outcome.deleted, "old answers deleted");
         }
         Ok(_) => {}
         Err(error) => {

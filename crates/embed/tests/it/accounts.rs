@@ -1,13 +1,18 @@
 //! Laws of administration through the façade: what is made once, refused, and recorded.
 
-use holdfast_domain::admin::AccountRefusal;
 use holdfast_domain::admin::ports::{Administration as _, CommandError};
+use holdfast_domain::admin::{
+    AccountAction, AccountCommand, AccountRefusal, ActorId, RequestBinding, WalletAction,
+    WalletBounds, WalletPatch, WalletRecord,
+};
 use holdfast_domain::text::BadName;
-use holdfast_domain::{ApiKeys as _, CommandKey, Currency, Micros, WalletId, Wallets as _};
-use holdfast_embed::AccountError;
+use holdfast_domain::{
+    ApiKeyId, ApiKeys as _, CommandKey, Currency, Micros, WalletId, Wallets as _,
+};
+use holdfast_embed::{AccountError, ServerSecret};
 
 use crate::home::Home;
-use crate::shop::{Shop, grant};
+use crate::shop::{SECRET, Shop, grant};
 
 on_both! {
     a_command_again_makes_nothing_new,
@@ -17,6 +22,7 @@ on_both! {
     a_name_is_bounded_and_has_its_normal_form,
     an_issued_key_is_found_by_its_credential,
     names_are_taken_once,
+    a_bound_key_is_answered_under_a_name_of_before_the_bound,
 }
 
 const FRESH: CommandKey = CommandKey::from_u128(9);
@@ -95,6 +101,28 @@ async fn a_name_is_bounded_and_has_its_normal_form(home: Home) {
     shop.end_in_order().await;
 }
 
+async fn a_bound_key_is_answered_under_a_name_of_before_the_bound(home: Home) {
+    let shop = Shop::open(home).await;
+    let (long, id) = ("x".repeat(65), WalletId::from_u128(8));
+    let record = WalletRecord::new(id, long.clone(), Currency::USD, WalletPatch::default());
+    let secret = ServerSecret::new(SECRET).unwrap();
+    let asked = format!("wallet {} {long}", Currency::USD);
+    let digest = secret.body_digest_key(ApiKeyId::from_u128(0)).digest(asked.as_bytes());
+    let request = RequestBinding { key: FRESH, digest: digest.to_bytes(), canonical: None };
+    let command = AccountCommand {
+        actor: ActorId::Local,
+        address: None,
+        request,
+        reason: None,
+        bounds: WalletBounds::DEFAULT,
+        action: AccountAction::Wallet(WalletAction::Create(record)),
+    };
+    shop.holdfast.store().administer(&command, &secret).await.unwrap();
+    let made = shop.holdfast.create_wallet(FRESH, &long, Currency::USD).await.unwrap();
+    assert_eq!(made, id);
+    shop.end_in_order().await;
+}
+
 async fn a_key_needs_its_wallet(home: Home) {
     let shop = Shop::open(home).await;
     let refused = refusal(shop.holdfast.issue_key(FRESH, NO_WALLET, "key", grant()).await);
@@ -109,7 +137,7 @@ async fn an_issued_key_is_found_by_its_credential(home: Home) {
     let known = shop.holdfast.store().credential(bearer.id).await.unwrap().unwrap();
     assert_eq!((known.api_key.id, known.api_key.wallet), (issued.id, shop.wallet));
     assert_eq!(known.api_key.grant, grant());
-    let secret = holdfast_embed::ServerSecret::new(crate::shop::SECRET).unwrap();
+    let secret = ServerSecret::new(SECRET).unwrap();
     assert_eq!(known.credential.verifier, secret.verifier(&bearer.secret));
     shop.end_in_order().await;
 }

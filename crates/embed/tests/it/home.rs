@@ -1,5 +1,6 @@
 //! A database that is empty at first and ends with its test: a file, or one on the server of the tests.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use holdfast_embed::DatabaseUrl;
@@ -29,6 +30,14 @@ impl Home {
         let name = format!("embed_{}_{count}", std::process::id());
         run_on_the_server(&format!("CREATE DATABASE {name}")).await;
         Self::Server(Database(name))
+    }
+
+    /// Folder of a file.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        match self {
+            Self::File(folder) => Some(folder.path()),
+            Self::Server(_) => None,
+        }
     }
 
     pub(crate) fn url(&self) -> DatabaseUrl {

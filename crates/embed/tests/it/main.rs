@@ -1,5 +1,5 @@
-//! Sales in a process of another service, on a file and on a server: what is sold once, what is refused, what becomes of work that is
-//! dropped, panics or did not run.
+//! Sales in a process of another service, on a file and on a server: what is sold once, what is refused, what becomes of
+//! work that is dropped, panics or did not run.
 #![expect(clippy::unwrap_used, reason = "a test ends where something is not as it should be")]
 
 /// Runs each of these functions as a test on a file, `file::NAME`, and on the server, `postgres_server::NAME`.
@@ -150,7 +150,7 @@ async fn an_answer_past_its_time_is_deleted_and_its_sale_stays_sold(home: Home) 
     // The first pass of the reconciler ends before the process does, and the default keeps answers for longer.
     let shop = shop.again().await.again().await;
     assert_eq!(shop.sell(1, "cat", done("bark")).await.unwrap(), sold("meow", false));
-    let at_once = Options { retention: Duration::ZERO, ..Options::default() };
+    let at_once = Options { retention: Some(Duration::ZERO), ..Options::default() };
     let shop = shop.again_with(at_once).await.again().await;
     let deleted = Sale::Sold { answer: None, charge: Micros::new(PRICE), is_new: false };
     assert_eq!(shop.sell(1, "cat", done("bark")).await.unwrap(), deleted);
