@@ -4,8 +4,8 @@
 //! the machine, so nothing that they assert rests on a disk. `TMPDIR`, if it is set, decides alone.
 //!
 //! ```text
-//! /dev/shm/holdfast-run-4711/lock   locked as long as its process lives
-//!                           /…      files of that run
+//! /dev/shm/holdfast-run-4711-…/lock   locked as long as its process lives
+//!                             /…      files of that run
 //! ```
 //!
 //! Each run has a folder of its own and removes it at its end. A run that was killed cannot: the next start removes
@@ -17,6 +17,7 @@ use std::{
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use anyhow::{Context, Result};
@@ -45,14 +46,16 @@ struct RunFolder {
 
 /// The folder for a database server of the tests and for the files of the tests themselves.
 pub(crate) fn folder() -> Result<&'static Path> {
-    if OWN.get().is_none() {
-        let parent = parent();
-        remove_left(&parent).context("folders of earlier runs cannot be listed")?;
-        let path = parent.join(format!("{PREFIX}{}", std::process::id()));
-        let made = make(path).context("no folder for files of tests")?;
-        return Ok(&OWN.get_or_init(|| made).path);
+    if let Some(own) = OWN.get() {
+        return Ok(&own.path);
     }
-    Ok(OWN.get().map_or(Path::new(MEMORY), |own| &own.path))
+    let parent = parent();
+    remove_left(&parent).context("folders of earlier runs cannot be listed")?;
+    // The moment too: a process id comes again, and beside a shared folder in another container.
+    let begun = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
+    let path = parent.join(format!("{PREFIX}{}-{begun}", std::process::id()));
+    let made = make(path).context("no folder for files of tests")?;
+    Ok(&OWN.get_or_init(|| made).path)
 }
 
 /// Removes the folder of this process, if it has one.
@@ -64,8 +67,11 @@ pub(crate) fn clear() {
 
 fn make(path: PathBuf) -> io::Result<RunFolder> {
     fs::create_dir(&path)?;
-    let lock = fs::File::create(path.join(LOCK))?;
+    // Locked before it has its name: another start removes a folder whose lock is free.
+    let making = path.join("lock.new");
+    let lock = fs::File::create(&making)?;
     lock.lock()?;
+    fs::rename(making, path.join(LOCK))?;
     // As the folder above it: a database server runs as another user.
     fs::set_permissions(&path, fs::Permissions::from_mode(0o1777))?;
     Ok(RunFolder { path, _lock: lock })
