@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use holdfast_domain::Event;
-use holdfast_domain::admin::{AccountAction, ApiKeyAction};
+use holdfast_domain::admin::{AccountAction, ApiKeyAction, ApiKeyPatch};
 use holdfast_domain::limits::{Counter, Limits, SpendLimit, SpendWindow};
 use holdfast_domain::operation::{Operation, Phase};
 use holdfast_domain::ports::CommitError;
@@ -45,6 +45,17 @@ pub async fn a_claim_by_limits_of_before_an_edit_is_refused(stores: &dyn Stores)
         commands.administer(AccountAction::ApiKey(standing)).await.unwrap();
         assert_eq!(revision(&tenant).await, after, "a suspension is no edit of limits");
     }
+    let rename = ApiKeyAction::Edit {
+        api_key: tenant.api_key,
+        wallet: tenant.wallet,
+        patch: ApiKeyPatch { name: Some("renamed".to_owned()), ..ApiKeyPatch::default() },
+        expected: None,
+        is_bounded: false,
+    };
+    commands.administer(AccountAction::ApiKey(rename)).await.unwrap();
+    let before_rename = after;
+    let after = revision(&tenant).await;
+    assert_ne!(after, before_rename, "an edit of another member");
     let operation = tenant.admit(&claim.limits_revision(after).limits(limits).build()).await;
     assert_eq!(used(&tenant, Counter::SpendMonth).await, 200);
     // A row that is there is the answer, whatever was edited: a lost commit may be its own.

@@ -174,10 +174,9 @@ async fn edit<F: Facts>(
     let names = [patch.name.as_ref(), patch.external_id.iter().flatten().next()];
     let scope = NameScope::ApiKeys(payer, Some(id));
     let taken = facts.taken(scope, names.map(Vec::from_iter)).await?;
-    // Its lock is one that batches wait for: only where its bound counts, or where counters are
-    // seeded, which no run of the key may move meanwhile.
-    let needs_wallet = is_bounded || patch.concerns_limits();
-    let payer = if needs_wallet { facts.wallet(payer).await? } else { None };
+    // The wallet's row first, as each command locks it: the revision of its limits moves with every edit of a key, and
+    // no run of the key may move counters that are seeded.
+    let payer = facts.wallet(payer).await?;
     let before = known(facts, id).await?;
     expect(expected, before.edited)?;
     taken.refuse(names)?;
