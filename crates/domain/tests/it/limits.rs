@@ -228,3 +228,10 @@ fn what_is_reached_says_what_is_left_and_when_there_is_more() {
     let never = reached(Counter::SpendTotal, 101, 130);
     assert_eq!((never.remaining(), never.may_fit_later(), never.resets_in()), (0, false, None));
 }
+
+#[test]
+fn a_counter_that_is_reserved_stays_reserved_when_it_is_added_again() {
+    let once = Reservation::default().with(Counter::Tokens);
+    assert_eq!(once.with(Counter::Tokens), once);
+    assert_ne!(once, Reservation::default());
+}
