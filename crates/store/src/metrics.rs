@@ -33,6 +33,7 @@ const VERDICTS: [&str; 10] = [
 /// Shows every verdict from the start, once the recorder is installed: one that begins with its first
 /// event shows no growth to who watches it.
 pub(crate) fn begin() {
+    counter!(COSTS_EXCLUDED).increment(0);
     for verdict in VERDICTS {
         counter!(COMMITS, "verdict" => verdict).increment(0);
     }
