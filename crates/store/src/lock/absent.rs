@@ -1,4 +1,4 @@
-//! The right to serve a database, in a program without SQLite: a server tells its processes apart by the leases of
+//! The right to serve a database, in a program without SQLite. A server distinguishes its processes by the leases of
 //! their nodes, so that there is nothing to lock.
 
 use crate::error::{FileLost, LockError};

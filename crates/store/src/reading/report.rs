@@ -17,7 +17,7 @@ pub struct OutstandingHolds {
     pub oldest_age: Duration,
 }
 
-/// Facts of the database that gauges tell, the same whichever process looks.
+/// Facts of the database for gauges, the same whichever process reads them.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct DatabaseFacts {
     /// Open wallets that have less than their threshold.

@@ -30,7 +30,7 @@ pub(crate) enum DatabaseLocation {
     Server(ServerDatabase),
 }
 
-/// A text that names no database. The text itself may hold a password and is not told.
+/// A text that names no database. The text itself may hold a password and is in no message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadDatabaseUrl {
     /// The scheme is neither `sqlite://` nor `postgres://`.
