@@ -25,11 +25,11 @@ pub struct Purges {
 pub struct PurgeOutcome {
     /// Results that were deleted.
     pub deleted: u64,
-    /// False if the purge met its limit: more may be left.
+    /// False if the purge met its limit: more may be left. True also for a skew, which leaves all.
     pub is_all: bool,
     /// Skew of the two clocks, for which nothing more was deleted.
     pub skew: Option<ClockSkew>,
-    /// True if an earlier purge met a skew too.
+    /// True if the reading of the clocks before showed a skew, too.
     pub is_known_skew: bool,
 }
 
