@@ -53,11 +53,7 @@ impl AdminOptions {
     #[must_use]
     pub fn origin_for(&self, roles: &[Role]) -> Option<String> {
         let is_holder = !roles.is_empty() && roles.iter().all(|role| role.is_holder());
-        // Without a URL people reach a listener on loopback. A port of the kernel's choice is known to no other
-        // process, and 0 stands for it.
-        let port = Some(self.port).filter(|port| *port != 0);
-        let loopback = || port.map(|port| format!("http://localhost:{port}"));
-        let own = || self.url.as_ref().map(ToString::to_string).or_else(loopback);
+        let own = || self.url.as_ref().map(ToString::to_string);
         self.holders.clone().filter(|_holders| is_holder).or_else(own)
     }
 
@@ -119,7 +115,6 @@ mod tests {
             (&with, &both, own),
             (&with, &[], own),
             (&without, &holder, own),
-            (&options("127.0.0.1", None).unwrap(), &both, "http://localhost:8081"),
         ] {
             assert_eq!(options.origin_for(roles).as_deref(), Some(origin), "{roles:?}");
         }

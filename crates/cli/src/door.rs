@@ -168,11 +168,16 @@ impl Door {
         Ok(Self::Network(Box::new(NetworkDoor::new(url, key)?)))
     }
 
-    /// The address of a link: a server that does not know its own is the one that was reached.
-    pub(crate) fn whole(&self, link: String) -> String {
-        match self {
-            Self::Network(door) if link.starts_with('/') => format!("{}{link}", door.url()),
-            Self::Network(_) | Self::Local(_) => link,
+    /// Whole address of a link. A path, which the API answers without `admin.url`, is below the address of
+    /// `--server`, or of the listener on this machine.
+    pub(crate) fn whole(&self, link: &str) -> String {
+        let origin = match self {
+            Self::Network(door) => Some(door.url().to_string()),
+            Self::Local(door) => door.origin(),
+        };
+        match origin {
+            Some(origin) if link.starts_with('/') => format!("{origin}{link}"),
+            Some(_) | None => link.to_owned(),
         }
     }
 

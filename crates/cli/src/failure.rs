@@ -27,6 +27,13 @@ pub(crate) struct Refusal {
     pub(crate) message: String,
 }
 
+impl Refusal {
+    /// The failure of a command with this code.
+    pub(crate) fn failed(code: impl Into<String>, message: impl Into<String>) -> CommandFailure {
+        CommandFailure::Failed(Self { code: code.into(), message: message.into() }.into())
+    }
+}
+
 /// Result of a command, or of a part of one.
 pub type Result<T = (), E = CommandFailure> = std::result::Result<T, E>;
 

@@ -80,10 +80,10 @@ pub fn error(is_json: bool, code: &str, message: &str) {
 }
 
 /// Shows a question, whose answer is typed in the same line.
-pub(crate) fn prompt(question: &str) {
+pub(crate) fn prompt(question: &str) -> Result {
     let mut terminal = io::stderr().lock();
     let shown = write!(terminal, "{question}").and_then(|()| terminal.flush());
-    drop(shown);
+    Ok(shown.context("standard error cannot be written")?)
 }
 
 /// Tells a person something beside the answer. Where standard error is gone there is nobody to

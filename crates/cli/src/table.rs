@@ -82,14 +82,19 @@ impl Column {
         Self { name, content: Content::Id, rank: Rank::First }
     }
 
-    /// The same column, from 120 characters on.
+    /// Column that is drawn from 120 characters on.
     pub(crate) const fn second(self) -> Self {
         Self { rank: Rank::Second, ..self }
     }
 
-    /// The same column, with `--wide` only.
+    /// Column that is drawn with `--wide` only.
     pub(crate) const fn third(self) -> Self {
         Self { rank: Rank::Third, ..self }
+    }
+
+    /// Heading on a terminal, which has the names of wallets for their ids.
+    fn heading(self) -> &'static str {
+        if self.name == "wallet_id" { "wallet" } else { self.title() }
     }
 
     /// Title of the column, which `--columns` takes.
@@ -128,7 +133,7 @@ impl Table {
     ) -> Result<Self> {
         if matches!(output, Output::Json) && !choice.is_default() {
             return Err(CommandFailure::Usage(anyhow!(
-                "--json prints every member: leave it out or leave --columns and --wide out"
+                "JSON has every member: leave --columns and --wide out"
             )));
         }
         let columns = match &choice.columns {
@@ -158,9 +163,10 @@ impl Table {
         Self { output, columns: all.to_vec(), width: None, hidden: 0 }
     }
 
-    /// True if a person reads it on a terminal.
-    pub(crate) const fn is_drawn(&self) -> bool {
+    /// True if a person reads it on a terminal, with the column of this name.
+    pub(crate) fn is_drawn_with(&self, name: &str) -> bool {
         matches!(self.output, Output::Table)
+            && self.columns.iter().any(|column| column.name == name)
     }
 
     /// Prints `view` as JSON, or a row of cells for each thing.
@@ -172,14 +178,14 @@ impl Table {
     ) -> Result {
         let row =
             |thing| self.columns.iter().map(|column| cell(thing, column.name)).collect::<Vec<_>>();
-        let head: Vec<_> = self.columns.iter().map(|column| column.title()).collect();
         let text = match self.output {
             Output::Json => return output::json(view),
             Output::Plain => {
                 let rows = things.iter().map(|thing| row(thing).join("\t"));
+                let head: Vec<_> = self.columns.iter().map(|column| column.title()).collect();
                 [head.join("\t")].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
             }
-            Output::Table => self.drawn(&head, things.iter().map(row)),
+            Output::Table => self.drawn(things.iter().map(row)),
         };
         output::line(&text)?;
         if self.hidden > 0 {
@@ -189,18 +195,14 @@ impl Table {
         Ok(())
     }
 
-    fn drawn(&self, head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+    fn drawn(&self, rows: impl Iterator<Item = Vec<String>>) -> String {
         let mut rows: Vec<_> = rows.collect();
         for (place, column) in self.columns.iter().enumerate() {
             column.content.align(rows.iter_mut().filter_map(|row| row.get_mut(place)));
         }
         let mut table = comfy_table::Table::new();
         table.load_style(presets::NOTHING);
-        // Names stand there for ids.
-        table.set_header(head.iter().map(|name| match *name {
-            "wallet_id" => "WALLET".to_owned(),
-            name => name.to_uppercase(),
-        }));
+        table.set_header(self.columns.iter().map(|column| column.heading().to_uppercase()));
         table.add_rows(rows);
         if let Some(width) = self.width {
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
@@ -248,7 +250,11 @@ impl Content {
 /// The columns of these names.
 fn chosen(names: &[String], all: &[Column]) -> Result<Vec<Column>> {
     let find = |name: &String| {
-        let found = all.iter().copied().find(|column| column.title() == name.trim());
+        let is_named = |column: &Column| {
+            let titles = [column.title(), column.heading()];
+            titles.iter().any(|title| title.eq_ignore_ascii_case(name.trim()))
+        };
+        let found = all.iter().copied().find(is_named);
         found.ok_or_else(|| {
             let titles: Vec<_> = all.iter().map(|column| column.title()).collect();
             CommandFailure::Usage(anyhow!(
@@ -310,17 +316,16 @@ mod tests {
         let text = refused.message().unwrap();
         assert!(text.contains("balance") && text.contains("name, available, created_at"), "{text}");
         let refused = Table::of_width(Output::Json, &choice, &ALL, None).unwrap_err();
-        assert!(refused.message().unwrap().contains("--json"), "JSON has no columns");
+        assert!(refused.message().unwrap().contains("JSON"), "JSON has no columns");
     }
 
     #[test]
     fn lines_fit_the_terminal_and_keep_ids_and_numbers_whole() {
         let choice = ColumnChoice { wide: true, columns: None };
         let table = Table::of_width(Output::Table, &choice, &ALL, Some(100)).unwrap();
-        let head: Vec<_> = table.columns.iter().map(|column| column.title()).collect();
         let whole = THING.map(str::to_owned).to_vec();
         let other = ["umbrella", "100.123456", "-", "-", "-"].map(str::to_owned).to_vec();
-        let drawn = table.drawn(&head, [whole, other].into_iter());
+        let drawn = table.drawn([whole, other].into_iter());
         assert!(drawn.lines().all(|line| line.chars().count() <= 100), "{drawn}");
         for part in [THING[4], "2026-11-28 22:24:57 ", "  9.990000 ", "100.123456 "] {
             assert!(drawn.contains(part), "{part}: {drawn}");

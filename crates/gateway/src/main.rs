@@ -12,6 +12,7 @@ use std::thread::available_parallelism;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use clap::error::ErrorKind;
 use tokio::runtime::Builder;
 
 use holdfast_cli::arguments::{self, AdminCommand, Cli, Command, Ledger, ProcessCommand};
@@ -58,7 +59,11 @@ fn refused(answer: &clap::Error) -> ExitCode {
     let is_json = holdfast_config::arguments().take_while(|it| it != "--").any(|it| it == "--json");
     if answer.use_stderr() && is_json {
         let text = answer.to_string();
-        let message = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+        let message = match answer.kind() {
+            // Its text is the whole help.
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a subcommand is missing",
+            _ => text.strip_prefix("error: ").unwrap_or(&text).trim_end(),
+        };
         output::error(is_json, "bad_usage", message);
     } else if answer.print().is_err() {
         return Status::Failed.into();

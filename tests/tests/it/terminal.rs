@@ -21,13 +21,15 @@ fn on_terminal(
     typed: &str,
     arguments: &[&str],
 ) -> (String, Option<i32>) {
-    let pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    let pty = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&pty).unwrap();
     unlockpt(&pty).unwrap();
     let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&pty, size).unwrap();
     let name = ptsname(&pty, Vec::new()).unwrap();
-    let terminal = rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
+    let terminal =
+        rustix::fs::open(&*name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())
+            .unwrap();
     let side = || Stdio::from(terminal.try_clone().unwrap());
     let mut child =
         site.command().args(arguments).stdin(side()).stdout(side()).stderr(side()).spawn().unwrap();
@@ -107,6 +109,9 @@ fn failures_are_json_with_their_code() {
     for (command, status, code, part) in [
         (&["wallet", "show", "mian", "--json"][..], 1, "not_found", "did you mean main?"),
         (&["--json", "key", "show", "nobody"], 1, "not_found", "holdfast key list"),
+        (&["operation", "show", &account.id, "--json"], 1, "not_found", "holdfast operation list"),
+        (&["wallet", "posting", &account.id, "--json"], 1, "not_found", "posting"),
+        (&["wallet", "--json"], 2, "bad_usage", "subcommand"),
         (&other, 1, "name_taken", "main"),
         (&["wallet", "deposit", "main", "0", "--json"], 2, "bad_usage", "amount"),
         (&["wallet", "list", "--columns", "id", "--json"], 2, "bad_usage", "--columns"),

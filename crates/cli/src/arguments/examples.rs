@@ -18,7 +18,7 @@ pub(crate) fn definition() -> Command {
 ///
 /// # Errors
 ///
-/// What clap prints in place of a command: help, the version, or a mistake in the arguments.
+/// Help, the version, or a mistake in the arguments, as clap prints them.
 pub fn of_process() -> Result<Cli, clap::Error> {
     let mut definition = definition();
     let matches = definition.try_get_matches_from_mut(holdfast_config::arguments())?;

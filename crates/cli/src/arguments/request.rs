@@ -61,7 +61,7 @@ impl Consent {
                 "nothing was done: to {act} cannot be undone; give --yes to do it without a question"
             )));
         }
-        prompt(&format!("To {act} cannot be undone. Go on? [y/N] "));
+        prompt(&format!("To {act} cannot be undone. Go on? [y/N] "))?;
         let line = tokio::task::spawn_blocking(|| {
             let mut line = String::new();
             io::stdin().read_line(&mut line).map(|_count| line)

@@ -153,13 +153,10 @@ impl Need {
             .as_ref()
             .filter(|it| it.url.is_some() || it.listen.first().port() != 0);
         let holders = holders.map(|holders| holders.origin(holders.listen.first()));
-        let options = config
-            .admin
-            .as_ref()
-            .and_then(|admin| AdminOptions::new(admin.listen.first(), admin.url.clone()));
-        let options = options.unwrap_or_else(|| AdminOptions::of_links(None, None));
-        let options = options.with_holders(holders);
-        Ok(Door::Local(Box::new(LocalDoor::new(LocalApi::new(accounts, options)))))
+        let url = config.admin.as_ref().and_then(|admin| admin.url.clone());
+        let listens = config.admin.as_ref().map(|admin| admin.listen.first());
+        let api = LocalApi::new(accounts, AdminOptions::of_links(url, holders));
+        Ok(Door::Local(Box::new(LocalDoor::new(api, listens))))
     }
 }
 

@@ -15,7 +15,6 @@ mod bulk;
 mod change;
 mod credential;
 
-use anyhow::anyhow;
 use holdfast_accounts::Reference;
 use holdfast_domain::Micros;
 use holdfast_domain::limits::{CountLimit, Counter, Span, Unit};
@@ -27,6 +26,7 @@ use super::{Desk, wallet};
 use crate::arguments;
 use crate::arguments::grant::Expiry;
 use crate::failure::Result;
+use crate::output::Output;
 use crate::table::{Column, Table};
 use crate::view::{self, member, some_amount, some_text, spend, text, with};
 
@@ -52,7 +52,12 @@ async fn show(desk: &Desk<'_>, key: &Reference) -> Result {
     let path = path(&find(desk, key).await?, "");
     let found = desk.door.get(&path, &[]).await;
     let found = found.map_err(|error| error.because("the API key was not shown"))?;
-    let currency = currency(desk, &found).await?;
+    let has_amounts =
+        ["spend_micros", "exposure_micros"].iter().any(|it| member(&found, it).is_i64());
+    let currency = match desk.output {
+        Output::Table | Output::Plain if has_amounts => currency(desk, &found).await?,
+        Output::Table | Output::Plain | Output::Json => String::new(),
+    };
     let mut lines = lines(&found);
     let counters = member(&found, "counters").as_array().into_iter().flatten();
     let readings = counters.filter_map(|counter| reading(&found, counter, &currency));
@@ -116,7 +121,7 @@ async fn list(desk: &Desk<'_>, filter: arguments::KeyFilter) -> Result {
     ];
     let keys = wallet::oldest_first(desk, "/api_keys", &query, filter.limit).await;
     let keys = keys.map_err(|error| error.because("API keys were not listed"))?;
-    let names = WalletNames::read(desk, &table, &keys).await?;
+    let names = WalletNames::read(desk, &table).await;
     let views: Vec<_> = keys.iter().cloned().map(printed).collect();
     table.print(&views, &keys, |key, name| match name {
         "credentials" => in_force(key),
@@ -146,13 +151,7 @@ const API_KEYS: Lookup = Lookup { path: "/api_keys", thing: "API key", list: "ho
 
 /// The API key of this id or name.
 pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
-    let found = API_KEYS.find(desk, reference).await?;
-    match <[Value; 1]>::try_from(found) {
-        Ok([key]) => Ok(key),
-        Err(_several) => {
-            Err(anyhow!("more than one API key has the name {reference}: use an id").into())
-        }
-    }
+    API_KEYS.find(desk, reference).await
 }
 
 /// Path of something below an API key that was found: its name may be another wallet's as well.

@@ -1,4 +1,4 @@
-//! Things that a command names, and the names that are like one that was not found.
+//! Resources that a command names, and the names that are like one that was not found.
 
 use holdfast_accounts::Reference;
 use serde_json::Value;
@@ -7,44 +7,54 @@ use super::Desk;
 use crate::failure::{CommandFailure, Refusal, Result};
 use crate::view::some_text;
 
-/// Count of things whose names are compared, the newest.
+/// Count of resources whose names are compared, the newest.
 const COMPARED_MAX: usize = 1_000;
 /// Count of names that are offered.
 const OFFERED_MAX: usize = 3;
 /// Likeness from which a name is offered, of 1 for the same.
 const ALIKE: f64 = 0.8;
 
-/// Things of one kind, which people name.
+/// Resources of one kind, which people name.
 pub(super) struct Lookup {
     pub(super) path: &'static str,
-    /// Name of one thing in a sentence.
+    /// Name of one resource in a sentence.
     pub(super) thing: &'static str,
     /// Command that lists all.
     pub(super) list: &'static str,
 }
 
 impl Lookup {
-    /// The things of this id or name; several only if names are unique within a wallet.
-    pub(super) async fn find(&self, desk: &Desk<'_>, reference: &Reference) -> Result<Vec<Value>> {
+    /// The resource of this id or name. Names of API keys are unique within a wallet alone: one that several have is
+    /// a failure.
+    pub(super) async fn find(&self, desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
+        let thing = self.thing;
         let found = desk.door.named(self.path, reference).await;
-        let found = found.map_err(|error| error.because(&self.nothing()))?;
-        if found.is_empty() { Err(self.missing(desk, reference).await?) } else { Ok(found) }
+        let nothing = format!("the {thing} was not looked up");
+        let mut found = found.map_err(|error| error.because(&nothing))?;
+        match (found.pop(), found.is_empty()) {
+            (Some(one), true) => Ok(one),
+            (Some(_), false) => {
+                let message = format!("more than one {thing} has the name {reference}: use an id");
+                Err(Refusal::failed("ambiguous_name", message))
+            }
+            (None, _) => Err(self.missing(desk, reference).await),
+        }
     }
 
-    fn nothing(&self) -> String {
-        format!("the {} was not looked up", self.thing)
-    }
-
-    /// The failure of a name that nothing has, with the names that are like it.
-    async fn missing(&self, desk: &Desk<'_>, reference: &Reference) -> Result<CommandFailure> {
+    /// The failure of a name that no resource has, with the names that are like it.
+    async fn missing(&self, desk: &Desk<'_>, reference: &Reference) -> CommandFailure {
         let Self { path, thing, list } = self;
         let names = match reference {
             Reference::Id(_) => Vec::new(),
             Reference::Name(sought) => {
+                // Without a list there is no offer: that the name is not there is the answer.
                 let listed = desk.door.list(path, &[], Some(COMPARED_MAX)).await;
-                let listed = listed.map_err(|error| error.because(&self.nothing()))?.rows;
-                let names = listed.iter().filter_map(|row| some_text(row, "name"));
-                alike(sought.as_str(), names)
+                let rows = listed.map_or_else(|_unlisted| Vec::new(), |listed| listed.rows);
+                let has_ended = |row: &&Value| {
+                    ["revoked_at", "closed_at"].iter().any(|it| some_text(row, it).is_some())
+                };
+                let rows = rows.iter().filter(|row| !has_ended(row));
+                alike(sought.as_str(), rows.filter_map(|row| some_text(row, "name")))
             }
         };
         let offer = match names.as_slice() {
@@ -52,8 +62,7 @@ impl Lookup {
             names => format!("; did you mean {}?", names.join(" or ")),
         };
         let text = format!("there is no {thing} {reference}{offer} (`{list}` shows all)");
-        let refusal = Refusal { code: "not_found".to_owned(), message: text };
-        Ok(CommandFailure::Failed(refusal.into()))
+        Refusal::failed("not_found", text)
     }
 }
 

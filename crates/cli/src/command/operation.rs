@@ -21,7 +21,7 @@ use super::{Desk, key, wallet};
 use crate::arguments::read::Rows;
 use crate::arguments::{self, Show};
 use crate::door::{ChangeKey, ChangeRequest};
-use crate::failure::{CommandFailure, Result};
+use crate::failure::{CommandFailure, Refusal, Result};
 use crate::output::note;
 use crate::table::{Column, Table};
 use crate::view::{amount, member, some_amount, some_text, text};
@@ -67,11 +67,13 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result {
             if !error.is("not_found") {
                 return error.because(nothing);
             }
-            anyhow!(
-                "there is no operation {name}: `holdfast operation list` shows them; if it is an \
-                 Idempotency-Key, add --api-key with the API key that sent it"
+            Refusal::failed(
+                "not_found",
+                format!(
+                    "there is no operation {name}: `holdfast operation list` shows them; if it is an \
+                     Idempotency-Key, add --api-key with the API key that sent it"
+                ),
             )
-            .into()
         })?;
         return desk.output.object(&found, &fields(&found));
     };
@@ -88,12 +90,14 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result {
     let found = found.map_err(|error| error.because(nothing))?;
     match member(&found, "data").get(0) {
         Some(found) => desk.output.object(found, &fields(found)),
-        None => Err(anyhow!(
-            "the Idempotency-Key {request_key} is bound to nothing for the API key {}: with it nothing \
-             has run and nothing was charged",
-            text(&api_key, "name")
-        )
-        .into()),
+        None => Err(Refusal::failed(
+            "not_found",
+            format!(
+                "the Idempotency-Key {request_key} is bound to nothing for the API key {}: with it \
+                 nothing has run and nothing was charged",
+                text(&api_key, "name")
+            ),
+        )),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::table::{Column, MICROS, MICROS_BY_KIND, Table};
 use crate::view::{NOTHING, amount, member, some_text, text};
 
 /// Count of wallets whose names are read for one table.
-const NAMES_MAX: usize = 100;
+const NAMES_MAX: usize = 1_000;
 
 /// Things of one kind.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ impl Sheet {
         self.list_at(desk, self.path, query, rows).await.map(drop)
     }
 
-    /// The same at another path: the things that were listed.
+    /// Lists things of another path, and returns them.
     pub(super) async fn list_at(
         &self,
         desk: &Desk<'_>,
@@ -64,7 +64,7 @@ impl Sheet {
     ) -> Result<Vec<Value>> {
         let table = Table::new(desk.output, &rows.columns, self.columns)?;
         let listed = self.rows(desk, path, query, rows.limit).await?;
-        let names = WalletNames::read(desk, &table, &listed.rows).await?;
+        let names = WalletNames::read(desk, &table).await;
         table.print(&listed.rows, &listed.rows, |thing, name| {
             if name == WALLET { names.of(thing) } else { cell(thing, name) }
         })?;
@@ -134,27 +134,26 @@ impl Sheet {
 /// Member whose id a table for people replaces by the wallet's name.
 const WALLET: &str = "wallet_id";
 
-/// Names of the wallets that the rows of a table belong to, by id.
+/// Names of wallets by id, for a table that a person reads.
 pub(super) struct WalletNames(BTreeMap<String, String>);
 
 impl WalletNames {
-    /// Reads the names for a table that a person reads. A wallet that the reader may not see keeps its id.
-    pub(super) async fn read(desk: &Desk<'_>, table: &Table, rows: &[Value]) -> Result<Self> {
-        let mut names = BTreeMap::new();
-        let ids = rows.iter().filter(|_row| table.is_drawn());
-        for id in ids.filter_map(|row| some_text(row, WALLET)) {
-            if names.len() >= NAMES_MAX || names.contains_key(&id) {
-                continue;
-            }
-            match desk.door.get(&format!("/wallets/{id}"), &[]).await {
-                Ok(wallet) => names.insert(id, text(&wallet, "name")),
-                Err(hidden) if hidden.is("forbidden") || hidden.is("not_found") => {
-                    names.insert(id.clone(), id)
-                }
-                Err(error) => return Err(error.because("the names of wallets were not read")),
-            };
+    /// Reads the newest wallets, if the table shows them. A wallet that is not among them keeps its id.
+    pub(super) async fn read(desk: &Desk<'_>, table: &Table) -> Self {
+        if !table.is_drawn_with(WALLET) {
+            return Self(BTreeMap::new());
         }
-        Ok(Self(names))
+        match desk.door.list("/wallets", &[], Some(NAMES_MAX)).await {
+            Ok(wallets) => {
+                let rows = wallets.rows.iter();
+                Self(rows.map(|wallet| (text(wallet, "id"), text(wallet, "name"))).collect())
+            }
+            // The rows are there already: their ids are right, too.
+            Err(error) => {
+                note(&format!("the names of wallets were not read: {error}"));
+                Self(BTreeMap::new())
+            }
+        }
     }
 
     /// Name of the wallet of a row, or its id.

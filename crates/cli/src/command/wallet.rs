@@ -9,7 +9,6 @@
 mod posting;
 mod statement;
 
-use anyhow::anyhow;
 use holdfast_accounts::Reference;
 use holdfast_domain::limits::SpendLimit;
 use holdfast_domain::{Currency, Micros};
@@ -193,8 +192,7 @@ const WALLETS: Lookup = Lookup { path: "/wallets", thing: "wallet", list: "holdf
 
 /// The wallet of this id or name.
 pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
-    let found = WALLETS.find(desk, reference).await?.into_iter().next();
-    found.ok_or_else(|| anyhow!("there is no wallet {reference}").into())
+    WALLETS.find(desk, reference).await
 }
 
 /// Path of something below a wallet. Paths have ids: a name would be another wallet's after a

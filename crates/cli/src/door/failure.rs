@@ -3,7 +3,6 @@
 //! The words of a refusal are the API's own. What this adds is the command's side: what was not
 //! done, and how to repeat it.
 
-use anyhow::anyhow;
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -139,7 +138,7 @@ impl DoorError {
         if self.is("idempotency_key_conflict") {
             let message =
                 format!("{nothing}: {self} With `--key {key}` it is that one: use another");
-            return CommandFailure::Failed(Refusal { code: self.code(), message }.into());
+            return Refusal::failed(self.code(), message);
         }
         if self.is("outcome_unknown") {
             return Self::Uncertain { key, why: Box::new(self) }.because(nothing);
@@ -150,8 +149,9 @@ impl DoorError {
     /// The failure of one request of several, which are repeated together under a key of their own:
     /// `of` says which, such as `the next keys`.
     pub(crate) fn of_part(self, of: &str) -> CommandFailure {
-        if let Self::Uncertain { why, .. } = self {
-            return anyhow!("it is not known what became of {of}: {why}").into();
+        if let Self::Uncertain { why, .. } = &self {
+            let message = format!("it is not known what became of {of}: {why}");
+            return Refusal::failed(self.code(), message);
         }
         self.because(&format!("nothing was done about {of}"))
     }

@@ -1,5 +1,7 @@
 //! The door beside the database: the API within this process, as the actor `local`.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+
 use anyhow::anyhow;
 use bytes::Bytes;
 use holdfast_admin::{FailureCause, LocalApi};
@@ -11,11 +13,22 @@ use super::{DoorError, Reply};
 #[derive(Debug)]
 pub(crate) struct LocalDoor {
     api: LocalApi,
+    /// Address of the configured listener.
+    listens: Option<SocketAddr>,
 }
 
 impl LocalDoor {
-    pub(crate) const fn new(api: LocalApi) -> Self {
-        Self { api }
+    pub(crate) const fn new(api: LocalApi, listens: Option<SocketAddr>) -> Self {
+        Self { api, listens }
+    }
+
+    /// Origin of the listener without a URL, for a browser on this machine. A port of the kernel's choice is known to
+    /// the process alone that listens.
+    pub(super) fn origin(&self) -> Option<String> {
+        let is_served =
+            |it: &SocketAddr| it.ip() == Ipv4Addr::LOCALHOST || it.ip() == Ipv6Addr::LOCALHOST;
+        let listens = self.listens.filter(|it| it.port() != 0).filter(is_served)?;
+        Some(format!("http://{listens}"))
     }
 
     /// Sends a request once: the store behind it has its own patience.

@@ -38,7 +38,7 @@ use super::path;
 use crate::arguments;
 use crate::command::{Desk, wallet};
 use crate::door::{ChangeKey, ChangeRequest};
-use crate::failure::{CommandFailure, Result};
+use crate::failure::{CommandFailure, Refusal, Result};
 use crate::output::note;
 use crate::view::{member, some_text, text};
 
@@ -186,11 +186,15 @@ async fn rotate(
 impl CommandFailure {
     /// The same with how far it went, and how to go on.
     fn after(self, issued: usize, of: usize, key: Uuid) -> Self {
-        let told = self.message().unwrap_or_default();
-        Self::Failed(anyhow!(
-            "{told}\n{issued} of {of} keys are issued: run this again with `--key {key}`, it goes on from \
-             there"
-        ))
+        let Some(message) = self.message() else { return self };
+        let code = self.code().to_owned();
+        Refusal::failed(
+            code,
+            format!(
+                "{message}\n{issued} of {of} keys are issued: run this again with `--key {key}`, it goes \
+                 on from there"
+            ),
+        )
     }
 }
 

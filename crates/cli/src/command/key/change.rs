@@ -1,5 +1,6 @@
 //! `holdfast key update`, `suspend`, `resume` and `revoke`.
 
+use holdfast_domain::admin::UseCase;
 use serde_json::{Map, Value};
 
 use super::{SPEND, end, find, lines, path, printed};
@@ -18,9 +19,10 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::KeyChange) -> Resul
             let order = verb.order();
             order.obtain_consent().await?;
             let found = find(desk, &order.subject).await?;
-            let is_revoked = !member(&found, "revoked_at").is_null();
+            let was_revoked = order.verb.use_case == UseCase::ApiKeyRevoke
+                && !member(&found, "revoked_at").is_null();
             let after =
-                if is_revoked { Some("it had been revoked before") } else { order.verb.note };
+                if was_revoked { Some("it had been revoked before") } else { order.verb.note };
             (order.nothing(), order.change(&text(&found, "id")), after)
         }
         arguments::KeyChange::Update(update) => {

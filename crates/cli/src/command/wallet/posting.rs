@@ -1,7 +1,6 @@
 //! `holdfast wallet deposit`, `refund` and `adjust`: a posting is in the book at most once, under the
 //! key of its command.
 
-use anyhow::anyhow;
 use holdfast_accounts::{ExternalId, Note, Reason, Source};
 use holdfast_domain::admin::OWN_SOURCE;
 use serde_json::{Value, json};
@@ -11,7 +10,7 @@ use super::find;
 use crate::arguments::NewPosting;
 use crate::command::Desk;
 use crate::door::{ChangeOutcome, ChangeRequest, DoorError};
-use crate::failure::Result;
+use crate::failure::{Refusal, Result};
 use crate::output::note;
 use crate::view::{amount, member, some_text, text, with};
 
@@ -70,12 +69,14 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
             let change = ChangeRequest::post(key.or_made(), "/refunds", body);
             let change = change.rehearsed(dry_run);
             match desk.door.change(&change).await {
-                Err(missing) if missing.is("not_found") => Err(anyhow!(
-                    "nothing was refunded: there is no operation {}, `holdfast operation list` shows \
-                     them",
-                    operation.operation()
-                )
-                .into()),
+                Err(missing) if missing.is("not_found") => Err(Refusal::failed(
+                    "not_found",
+                    format!(
+                        "nothing was refunded: there is no operation {}, `holdfast operation list` \
+                         shows them",
+                        operation.operation()
+                    ),
+                )),
                 done => posted(desk, "nothing was refunded", &change, done),
             }
         }
@@ -93,7 +94,7 @@ pub(super) async fn show(desk: &Desk<'_>, id: Uuid) -> Result {
             }
         }
     }
-    Err(anyhow!("there is no posting {id}").into())
+    Err(Refusal::failed("not_found", format!("there is no posting {id}")))
 }
 
 /// Reference of a deposit. Without one of an outer system it is the command line's own: the key.
