@@ -8,7 +8,7 @@ use crate::{Accounts, Principal, Result};
 
 impl Accounts {
     /// Names of wallets, API keys and admin keys, and e-mail addresses of people, looked up at once. A resource that
-    /// the principal may not read is missing, as is one without a name.
+    /// the principal may not read is missing, as is one without a name. The addresses of people are noted as a read.
     pub async fn names(
         &self,
         principal: &Principal,
@@ -31,6 +31,10 @@ impl Accounts {
         if things.is_empty() {
             return Ok(BTreeMap::new());
         }
-        Ok(self.book.names(things, principal.only_wallet()).await?)
+        let names = self.book.names(things, principal.only_wallet()).await?;
+        if names.keys().any(|thing| matches!(thing, Thing::Person(_))) {
+            self.note_read(principal, UseCase::PersonRead, None).await?;
+        }
+        Ok(names)
     }
 }

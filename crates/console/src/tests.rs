@@ -4,6 +4,7 @@
 mod book;
 mod changes;
 mod counting;
+mod figures;
 mod forms;
 mod guard;
 mod hostile;

@@ -41,11 +41,16 @@ pub(crate) fn percent(part: i64, whole: i64) -> Option<String> {
     Some(format!("{sign}{}.{} %", mille.unsigned_abs() / 10, mille.unsigned_abs() % 10))
 }
 
-/// Difference to an earlier value in percent: `+12 %`. None to a value that is not above zero.
+/// Difference to an earlier value in percent: `+12 %`, or `no change` if it rounds to zero. None to a value that is not above zero.
 pub(crate) fn difference(now: i64, before: i64) -> Option<String> {
     let change = i128::from(now).saturating_sub(i128::from(before)).saturating_mul(100);
     let change = rounded(change, before)?;
-    Some(if change > 999 { "more than +999 %".to_owned() } else { format!("{change:+} %") })
+    Some(match change {
+        0 => "no change".to_owned(),
+        -999..=999 => format!("{change:+} %"),
+        1_000.. => "more than +999 %".to_owned(),
+        ..-999 => "less than -999 %".to_owned(),
+    })
 }
 
 /// A quotient, rounded half away from zero.
@@ -84,5 +89,7 @@ mod tests {
         assert_eq!(difference(112, 100).as_deref(), Some("+12 %"));
         assert_eq!(difference(1, 3).as_deref(), Some("-67 %"));
         assert_eq!(difference(5_000, 1).as_deref(), Some("more than +999 %"));
+        assert_eq!(difference(-5_000, 1).as_deref(), Some("less than -999 %"));
+        assert_eq!(difference(1_001, 1_000).as_deref(), Some("no change"));
     }
 }

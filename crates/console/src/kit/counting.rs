@@ -1,7 +1,7 @@
 //! Reports that may take longer than a page: they are counted beside it.
 //!
 //! ```text
-//! page ─▶ Counts::read ─▶ a task that reads ─▶ there within PATIENCE: it is on the page
+//! page ─▶ Counts::read ─▶ a task that reads ─▶ there before the page's deadline: it is on the page
 //!             │                                 └▶ later: the page says that it is being counted,
 //!             └── the next look finds the same task, and what it has read for KEPT
 //! ```
@@ -24,7 +24,7 @@ use holdfast_domain::admin::report::REPORTS_AT_ONCE;
 use http::StatusCode;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use crate::failure::Failure;
 use crate::kit::cell::Tone;
@@ -89,16 +89,13 @@ pub(crate) struct CountLimits {
     /// Reports that are being read, by their reader.
     pub(crate) of_readers: InFlight,
     of_process: Arc<Semaphore>,
-    /// Time for which a page waits for a report.
-    patience: Duration,
 }
 
 impl CountLimits {
-    pub(crate) fn new(patience: Duration) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             of_readers: InFlight::of_reports(),
             of_process: Arc::new(Semaphore::new(REPORTS_AT_ONCE.into())),
-            patience,
         }
     }
 }
@@ -119,6 +116,7 @@ where
         &self,
         principal: &Principal,
         asked: &Q,
+        until: Instant,
         count: impl FnOnce() -> F,
     ) -> Result<ReportView<T>, Failure>
     where
@@ -128,7 +126,7 @@ where
         let is_new = found.is_none();
         let begun = found.or_else(|| self.begin(principal, asked, count()));
         let Some(mut outcome) = begun else { return Ok(ReportView::Absent(Absence::Counting)) };
-        let waited = timeout(self.limits.patience, outcome.wait_for(Option::is_some)).await;
+        let waited = timeout_at(until, outcome.wait_for(Option::is_some)).await;
         let outcome = match waited {
             Ok(Ok(outcome)) => outcome.clone(),
             // Its task is gone without a word.

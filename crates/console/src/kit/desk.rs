@@ -10,6 +10,7 @@ use holdfast_domain::admin::report::UsageQuery;
 use holdfast_domain::secret::SessionToken;
 use holdfast_net::UnknownTextLimiter;
 use http::{HeaderMap, StatusCode};
+use tokio::time::Instant;
 
 use crate::audience::Audience;
 use crate::cookie;
@@ -36,7 +37,7 @@ pub(crate) struct Desk {
 
 impl Desk {
     pub(crate) fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
-        let (reports, relays) = (CountLimits::new(options.patience), InFlight::of_relays());
+        let (reports, relays) = (CountLimits::new(), InFlight::of_relays());
         let (usage, statements) = (Counts::new(reports.clone()), Counts::new(reports.clone()));
         let (options, sessions) = (Arc::new(options), Arc::default());
         Self { accounts, options, usage, statements, reports, relays, sessions }
@@ -54,11 +55,17 @@ impl Desk {
         cookie::begin(headers, door.jar(), token);
     }
 
+    /// Moment up to which a page waits for all its reports, if it begins to read them now.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.options.patience
+    }
+
     /// A report of usage, or that it is being counted.
     pub(crate) async fn usage(
         &self,
         visitor: &Visitor,
         query: UsageQuery,
+        until: Instant,
     ) -> Result<ReportView<Arc<UsageReport>>, Failure> {
         let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
         let asked = query.clone();
@@ -66,7 +73,7 @@ impl Desk {
             let at = accounts.clock().await?;
             Ok((Arc::new(accounts.usage(&principal, query).await?), at))
         };
-        self.usage.read(&visitor.principal, &asked, count).await
+        self.usage.read(&visitor.principal, &asked, until, count).await
     }
 
     /// A page of a wallet's statement, or that it is being counted.
@@ -83,7 +90,7 @@ impl Desk {
             let statement = accounts.statement(&principal, &wallet, period, page).await?;
             Ok((Arc::new(statement), at))
         };
-        self.statements.read(&visitor.principal, &asked, count).await
+        self.statements.read(&visitor.principal, &asked, self.deadline(), count).await
     }
 
     /// A place for a file of a report, until it is dropped: the database has few readers for them.
@@ -114,7 +121,7 @@ pub struct ConsoleOptions {
     pub base_url: String,
     /// Way to the public API for the playground; unset: there is none.
     pub playground: Option<Arc<dyn ApiRelay>>,
-    /// Time for which a page waits for a report before it is shown without.
+    /// Time for which a page waits for all its reports before it is shown without.
     pub patience: Duration,
 }
 

@@ -1,6 +1,7 @@
 //! Periods of a chart in UTC, without gaps: hours to 2 days, days to 62, else months.
 
 use holdfast_domain::Timestamp;
+use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{Group, GroupBy};
 use holdfast_domain::limits::Counter;
 use holdfast_wire::csv::group_name;
@@ -37,6 +38,11 @@ impl Step {
         } else {
             Self::Month
         }
+    }
+
+    /// Step of a period, which ends now unless it has an end. All time has months.
+    pub(crate) fn of_period(period: Period, now: Timestamp) -> Self {
+        period.from.map_or(Self::Month, |from| Self::of(from, period.to.unwrap_or(now)))
     }
 
     pub(crate) const fn group_by(self) -> GroupBy {
@@ -86,6 +92,11 @@ impl TimeAxis {
         let left_out = starts.len().saturating_sub(PERIODS_MAX);
         starts.drain(..left_out);
         Self { step, starts }
+    }
+
+    /// True if periods after this moment are too early for the axis.
+    pub(crate) fn is_cut(&self, from: Timestamp) -> bool {
+        self.starts.first().is_some_and(|first| self.step.start(from) < *first)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -144,6 +155,7 @@ mod tests {
         ] {
             let axis = TimeAxis::new(Step::of(at(from), at(to)), at(from), at(to));
             assert_eq!((axis.step, axis.len()), (step, count), "{from} {to}");
+            assert_eq!(axis.is_cut(at(from)), from.starts_with("1970"), "{from} {to}");
         }
     }
 

@@ -35,6 +35,8 @@ const BYTES_MAX: usize = 10_000;
 /// Markup of the drawing, and of one period, without titles and addresses.
 const BYTES_OF_FRAME: usize = 1_000;
 const BYTES_OF_PERIOD: usize = 65;
+/// Shortest title of a period: its name and its total.
+const BYTES_OF_TITLE: usize = 40;
 
 /// A period on the axis.
 #[derive(Debug, Clone)]
@@ -88,14 +90,15 @@ struct SeriesView {
 struct PeriodView {
     name: String,
     title: String,
-    href: String,
+    /// Address of the finer report, if the drawing has room for it.
+    href: Option<String>,
     left: usize,
     width: usize,
     total: i64,
     values: Vec<i64>,
 }
 
-/// What is stacked in a period up to a series: above zero and below it.
+/// Sums of the values of a period up to a series: above zero and below it.
 type Stack = (i128, i128);
 
 /// Rounded distance of two grid lines, and how many of the four are above zero.
@@ -256,8 +259,16 @@ fn period_views(
     drawn: usize,
 ) -> Vec<PeriodView> {
     let count = periods.len();
-    let addresses: usize = periods.iter().map(|it| BYTES_OF_PERIOD + bytes(&it.href)).sum();
-    let rest = BYTES_MAX.saturating_sub(BYTES_OF_FRAME + drawn + addresses);
+    let frame = BYTES_OF_FRAME + drawn + count * (BYTES_OF_PERIOD + BYTES_OF_TITLE);
+    let mut rest = BYTES_MAX.saturating_sub(frame);
+    // The newest periods lead to their reports if not all addresses fit.
+    let linked = periods.iter().rev().take_while(|period| {
+        let left = rest.checked_sub(bytes(&period.href));
+        rest = left.unwrap_or(rest);
+        left.is_some()
+    });
+    let unlinked = count - linked.count();
+    let rest = rest + count * BYTES_OF_TITLE;
     let room = rest.checked_div(count).unwrap_or(0);
     let view = |(at, period): (usize, &Period)| {
         let values: Vec<_> = series.iter().filter_map(|it| it.values.get(at).copied()).collect();
@@ -273,7 +284,8 @@ fn period_views(
         }
         let start = left(at, count);
         let width = left(at + 1, count) - start;
-        let (name, href) = (period.name.clone(), period.href.clone());
+        let name = period.name.clone();
+        let href = (at >= unlinked).then(|| period.href.clone());
         PeriodView { name, title, href, left: start, width, total, values }
     };
     periods.iter().enumerate().map(view).collect()
@@ -403,8 +415,16 @@ mod tests {
         let name = "<customer> & sons, a name that is as long as names are";
         let all = (1..=40).map(|number| series(&format!("{name} {number}"), &values(number)));
         let all: Vec<_> = all.collect();
-        for count in [1, 2, 24, 31, 48, 62] {
-            let html = chart(count, all.clone()).render().unwrap();
+        let filters = "wallet=0f8e6d2b-5b7d-4c3e-9a51-7f2c1a9e4c11&api_key=7f2c1a9e-5b7d-4c3e-9a51\
+            &model=publisher/a-large-model&currency=USD&first=api_key&second=model";
+        let counts = [1, 2, 24, 31, 48, 62];
+        for (count, query) in counts.iter().flat_map(|count| [(*count, ""), (*count, filters)]) {
+            let mut periods = periods(count);
+            periods.iter_mut().for_each(|it| it.href = format!("{}&{query}", it.href));
+            let newest = periods.last().map(|it| it.href.clone());
+            let chart = TimeChart::new("Charge", MONEY, &periods, all.clone());
+            assert_eq!(chart.periods.last().and_then(|it| it.href.clone()), newest);
+            let html = chart.render().unwrap();
             let drawing = html
                 .split_once("<svg viewBox=\"0 0 960")
                 .unwrap()

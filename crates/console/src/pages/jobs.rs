@@ -14,6 +14,7 @@ use crate::kit::paging::Pages;
 use crate::kit::section::{Facts, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::job::{HEAD, done, report, result, row, state};
+use crate::pages::parts::node;
 
 /// Mismatches of a page; the command line prints all.
 const MISMATCHES: usize = 50;
@@ -25,9 +26,14 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let empty = "No job was started yet. A verification adds all rows of the book up, and says \
         whether they agree.";
     let next = pages.next(listed.next)?;
-    Ok(Page::new("Jobs")
+    let page = Page::new("Jobs")
         .action(visit.may(UseCase::JobCreate), "Verify the book", "/jobs/new")
-        .section(Table::new("Jobs", &HEAD, rows, empty).next(next)))
+        .section(Table::new("Ledger checks", &HEAD, rows, empty).next(next));
+    if !visit.may(UseCase::NodeRead) {
+        return Ok(page);
+    }
+    let nodes = visit.accounts().nodes(visit.principal()).await?;
+    Ok(page.section(node::table(&nodes)))
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {

@@ -147,7 +147,7 @@ async fn month(visit: &Visit, key: &ApiKey, now: Timestamp) -> Result<Section, F
         period: Period { from: Some(begin), to: counter.window_end(now) },
         rows_max: None,
     };
-    let report = match visit.desk.usage(&visit.visitor, query).await? {
+    let report = match visit.desk.usage(&visit.visitor, query, visit.desk.deadline()).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
             let address = format!("/keys/{}", key.id);

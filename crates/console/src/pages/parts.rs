@@ -3,6 +3,7 @@
 
 pub(crate) mod api_key;
 pub(crate) mod job;
+pub(crate) mod node;
 pub(crate) mod operation;
 pub(crate) mod person;
 pub(crate) mod plain;

@@ -17,6 +17,7 @@ use holdfast_domain::admin::report::{
 };
 use holdfast_domain::limits::Counter;
 use holdfast_domain::{Currency, Micros, Timestamp};
+use tokio::time::Instant;
 
 use crate::failure::Failure;
 use crate::kit::address::with_query;
@@ -39,16 +40,19 @@ const DAYS: u32 = 30;
 /// Customers of the ranking.
 const CUSTOMERS: usize = 5;
 
+/// A report, or the notice in its place.
+type Found = Result<Arc<UsageReport>, Notice>;
+
 /// Reports of the page, each of all currencies.
 struct Figures {
     now: Timestamp,
     /// By the hour, from yesterday on.
-    hours: Arc<UsageReport>,
-    /// By day and model.
-    models: Arc<UsageReport>,
+    hours: Found,
+    /// By day and model, or by day if there are too many models.
+    models: Found,
     /// By wallet, of this month.
-    customers: Arc<UsageReport>,
-    /// What running operations hold.
+    customers: Found,
+    /// Amounts that running operations hold.
     held: BTreeMap<Currency, Micros>,
 }
 
@@ -63,64 +67,79 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     if !visit.may(UseCase::UsageRead) {
         return Ok(page);
     }
-    Ok(match Figures::read(&visit).await? {
-        Ok(figures) => figures.sections().into_iter().fold(page, Page::section),
-        Err(absence) => page.section(absence.notice("Revenue", "/")),
-    })
+    let figures = Figures::read(&visit).await?;
+    Ok(figures.sections().into_iter().fold(page, Page::section))
 }
 
 impl Figures {
-    async fn read(visit: &Visit) -> Result<Result<Self, Absence>, Failure> {
+    async fn read(visit: &Visit) -> Result<Self, Failure> {
         let now = visit.accounts().clock().await?;
         let (today, month) = (day_of(now), Counter::SpendMonth.window(now));
+        // One wait for all reports of the page.
+        let until = visit.desk.deadline();
         let by_day = Grouping::by(GroupBy::Day);
         let by_model = Grouping::by_both(GroupBy::Day, GroupBy::Model).unwrap_or(by_day);
-        let mut reports = Vec::new();
-        for (by, from) in [
-            (Grouping::by(GroupBy::Hour), days_before(today, 1)),
-            (by_model, days_before(today, DAYS - 1)),
-            (Grouping::by(GroupBy::Wallet), month),
-        ] {
-            let period = Period { from: Some(from), to: None };
-            let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
-            match visit.desk.usage(&visit.visitor, query).await? {
-                ReportView::There(report, _at) => reports.push(report),
-                ReportView::Absent(absence) => return Ok(Err(absence)),
-            }
-        }
+        let (yesterday, first) = (days_before(today, 1), days_before(today, DAYS - 1));
+        let by_hour = [Grouping::by(GroupBy::Hour)];
+        let by_wallet = [Grouping::by(GroupBy::Wallet)];
+        let hours = report(visit, "Today's revenue", &by_hour, yesterday, until).await?;
+        let models = "The revenue of the last 30 days";
+        let models = report(visit, models, &[by_model, by_day], first, until).await?;
+        let customers = "The ranking of customers";
+        let customers = report(visit, customers, &by_wallet, month, until).await?;
         let held = match visit.may(UseCase::OperationRead) {
             true => visit.accounts().held(visit.principal()).await?,
             false => BTreeMap::new(),
         };
-        let Ok([hours, models, customers]) = <[_; 3]>::try_from(reports) else {
-            return Ok(Err(Absence::Failed));
-        };
-        Ok(Ok(Self { now, hours, models, customers, held }))
+        Ok(Self { now, hours, models, customers, held })
     }
 
     fn sections(&self) -> Vec<Section> {
-        let all = by_currency(&self.models.rows);
-        let mut currencies: Vec<_> = all.iter().map(|it| it.currency).collect();
+        let mut currencies = self.currencies();
         let held = self.held.keys().filter(|it| !currencies.contains(it)).copied();
         currencies.extend(held.collect::<Vec<_>>());
-        let Some(main) = currencies.first().copied() else {
-            let text = "No request has ended in the last 30 days.";
-            return vec![Notice::new(Tone::Plain, text).into()];
-        };
         let is_one = currencies.len() == 1;
-        let mut sections: Vec<Section> =
-            currencies.iter().map(|it| self.tiles(*it, is_one).into()).collect();
-        sections.push(self.chart(main, is_one));
-        sections.push(self.ranking(main));
+        let Some(main) = currencies.first().copied() else {
+            let missing = [&self.hours, &self.models, &self.customers];
+            let missing: Vec<_> =
+                missing.into_iter().filter_map(|it| it.as_ref().err()).cloned().collect();
+            let text = "No request has ended in the last 30 days.";
+            let all =
+                if missing.is_empty() { vec![Notice::new(Tone::Plain, text)] } else { missing };
+            return all.into_iter().map(Section::from).collect();
+        };
+        let mut sections: Vec<Section> = match &self.hours {
+            Ok(hours) => {
+                currencies.iter().map(|it| self.tiles(hours, *it, is_one).into()).collect()
+            }
+            Err(notice) => vec![notice.clone().into()],
+        };
+        sections.push(match &self.models {
+            Ok(models) => self.chart(models, main, is_one),
+            Err(notice) => notice.clone().into(),
+        });
+        sections.push(match &self.customers {
+            Ok(customers) => ranking(customers, main, is_one),
+            Err(notice) => notice.clone().into(),
+        });
         sections
     }
 
-    fn tiles(&self, currency: Currency, is_one: bool) -> Tiles {
+    /// Currencies of the longest report that was read, the one with the most volume first.
+    fn currencies(&self) -> Vec<Currency> {
+        let longest = [&self.models, &self.customers, &self.hours];
+        let report = longest.into_iter().find_map(|it| it.as_ref().ok());
+        let rows = report.map_or(&[][..], |report| &report.rows);
+        by_currency(rows).iter().map(|it| it.currency).collect()
+    }
+
+    fn tiles(&self, hours: &UsageReport, currency: Currency, is_one: bool) -> Tiles {
+        let shows_costs = hours.shows_costs;
         let own = |report: &'_ UsageReport| -> Vec<UsageRow> {
             report.rows.iter().filter(|row| row.currency == currency).cloned().collect()
         };
         let (today, hour) = (day_of(self.now), hour_of(self.now));
-        let hours = own(&self.hours);
+        let hours = own(hours);
         let between = |from: Timestamp, to: Timestamp| {
             let is_in = |row: &&UsageRow| start(&row.group).is_some_and(|at| from <= at && at < to);
             sum(&hours.iter().filter(is_in).collect::<Vec<_>>())
@@ -135,7 +154,7 @@ impl Figures {
             change.map(|it| format!("{it} vs. yesterday by {until}")).unwrap_or_default()
         };
         let axis = self.axis();
-        let days = own(&self.models);
+        let days = self.models.as_ref().map_or_else(|_absent| Vec::new(), |models| own(models));
         let spark = |of: &dyn Fn(&Totals) -> i64| {
             let mut values = vec![0_i64; axis.len()];
             for row in &days {
@@ -158,7 +177,7 @@ impl Figures {
             amount("Revenue today", revenue(&total)).note(against(&earned)).spark(&spark(&earned)),
             count("Requests today", requests(&total)).note(against(&served)).spark(&spark(&served)),
         ];
-        if self.hours.shows_costs {
+        if shows_costs {
             tiles.insert(1, margin_tile("Margin today", &total, currency).link(&href));
             tiles.push(
                 amount("At risk today", total.exposure).note(against(&risk)).spark(&spark(&risk)),
@@ -176,28 +195,59 @@ impl Figures {
         TimeAxis::new(Step::Day, days_before(today, DAYS - 1), moment_after(self.now))
     }
 
-    fn chart(&self, currency: Currency, is_one: bool) -> Section {
-        let rows: Vec<_> = self.models.rows.iter().filter(|it| it.currency == currency).collect();
+    fn chart(&self, models: &UsageReport, currency: Currency, is_one: bool) -> Section {
+        let rows: Vec<_> = models.rows.iter().filter(|it| it.currency == currency).collect();
         let axis = self.axis();
         let report = |name: &str, id: &str| address_of(&[(name, id)], currency, is_one);
         let all = series(&rows, &axis, |group| usage::address(group, report));
-        let title = format!("Revenue by model, {currency} per day");
+        let of = if rows.iter().any(|row| row.second.is_some()) {
+            "Revenue by model"
+        } else {
+            "Revenue"
+        };
+        let title = format!("{of}, {currency} per day");
         let on = |at| address_of(&[("on", &short(at))], currency, is_one);
         chart(&title, currency, &axis, all, on).into()
     }
+}
 
-    fn ranking(&self, currency: Currency) -> Section {
-        let of_currency = self.customers.rows.iter().filter(|row| row.currency == currency);
-        let customer = |row: &UsageRow| RankingEntry {
-            name: holdfast_wire::csv::group_name(&row.group),
-            href: usage::address(&row.group, |_, _| String::new()),
-            value: revenue(&row.totals).get(),
-        };
-        let all = of_currency.map(customer).collect();
-        let title = "Largest customers this month";
-        let ranking = Ranking::new(title, currency, CUSTOMERS, all);
-        ranking.empty("No request has ended this month.").into()
+/// A report from this moment on by the first of these groupings that has few enough rows.
+async fn report(
+    visit: &Visit,
+    what: &str,
+    groupings: &[Grouping],
+    from: Timestamp,
+    until: Instant,
+) -> Result<Found, Failure> {
+    let period = Period { from: Some(from), to: None };
+    let mut notice = Absence::Failed.notice(what, "/");
+    for by in groupings.iter().copied() {
+        let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
+        match visit.desk.usage(&visit.visitor, query, until).await {
+            Ok(ReportView::There(report, _at)) => return Ok(Ok(report)),
+            Ok(ReportView::Absent(absence)) => return Ok(Err(absence.notice(what, "/"))),
+            Err(failure) if failure.field.is_some() => {
+                let text = format!("{what} is not shown: {}.", failure.message);
+                notice = Notice::new(Tone::Warning, text).link("Usage", "/usage");
+            }
+            Err(failure) => return Err(failure),
+        }
     }
+    Ok(Err(notice))
+}
+
+fn ranking(customers: &UsageReport, currency: Currency, is_one: bool) -> Section {
+    let of_currency = customers.rows.iter().filter(|row| row.currency == currency);
+    let customer = |row: &UsageRow| RankingEntry {
+        name: holdfast_wire::csv::group_name(&row.group),
+        href: usage::wallet(&row.group).map(|id| {
+            address_of(&[("period", "month"), ("wallet", &id.to_string())], currency, is_one)
+        }),
+        value: revenue(&row.totals).get(),
+    };
+    let all = of_currency.map(customer).collect();
+    let ranking = Ranking::new("Largest customers this month", currency, CUSTOMERS, all);
+    ranking.empty("No request has ended this month.").into()
 }
 
 /// Address of a report of usage; of this currency, if there are several.

@@ -117,18 +117,14 @@ fn change(FieldChange { field, before, after }: &FieldChange) -> String {
 
 /// The actor, with a link if the visitor may follow it.
 fn actor(actor: ActorId, address: Option<&str>, names: &Names<'_>, visitor: &Visitor) -> Cell {
-    let kind = match actor {
-        ActorId::Local => "command line",
-        ActorId::Anonymous => "anonymous",
-        ActorId::AdminKey(_) => "admin key",
-        ActorId::Person(_) => "person",
+    let mut text = match actor {
+        ActorId::Local => "command line".to_owned(),
+        ActorId::Anonymous => "anonymous".to_owned(),
+        ActorId::AdminKey(id) => names.described(Thing::AdminKey(id)),
+        ActorId::Person(id) => names.described(Thing::Person(id)),
     };
-    let resource = resource_of(actor);
-    let name = resource.and_then(|it| names.get(it)).map(|name| format!(" {name}"));
-    let from = address.map(|address| format!(" from {address}"));
-    let text: String =
-        [Some(kind), name.as_deref(), from.as_deref()].into_iter().flatten().collect();
-    match resource {
+    text.extend(address.map(|address| format!(" from {address}")));
+    match resource_of(actor) {
         None => Cell::text(text),
         Some(resource) => linked(text, resource, visitor),
     }
@@ -143,7 +139,5 @@ const fn resource_of(actor: ActorId) -> Option<Thing> {
 }
 
 fn thing(thing: Thing, names: &Names<'_>, visitor: &Visitor) -> Cell {
-    let kind = thing.kind().replace('_', " ");
-    let text = names.get(thing).map_or_else(|| kind.clone(), |name| format!("{kind} {name}"));
-    linked(text, thing, visitor)
+    linked(names.described(thing), thing, visitor)
 }

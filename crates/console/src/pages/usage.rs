@@ -8,9 +8,9 @@ mod view;
 
 use axum::response::Response;
 use holdfast_accounts::UsageReport;
-use holdfast_domain::Timestamp;
 use holdfast_domain::admin::listing::{PageCursor, Period};
 use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
+use holdfast_domain::{Currency, Timestamp};
 use holdfast_wire::csv::{self, CostColumns};
 
 use self::range::{FROM, ON, PRESET, TO};
@@ -21,6 +21,7 @@ use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
 use crate::kit::counting::{self, ReportView};
 use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::moment;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::report_file::report_file;
@@ -48,11 +49,14 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
 
 async fn found(visit: &Visit, now: Timestamp) -> Result<Vec<Section>, Failure> {
     let period = range::read(&visit.query, now)?;
-    let step = period.from.map_or(Step::Month, |from| Step::of(from, period.to.unwrap_or(now)));
+    let step = Step::of_period(period, now);
     let by = grouping(&visit.query, step)?;
+    let chosen: Option<Currency> = visit.query.read(CURRENCY)?;
     let asked = asked(visit, by, period).await?;
     let address = address("/usage", &visit.query);
-    let (report, at) = match visit.desk.usage(&visit.visitor, asked.clone()).await? {
+    // One wait for both reports of the page.
+    let until = visit.desk.deadline();
+    let (report, at) = match visit.desk.usage(&visit.visitor, asked.clone(), until).await? {
         ReportView::There(report, at) => (report, at),
         ReportView::Absent(absence) => {
             return Ok(vec![absence.notice("This report", &address).into()]);
@@ -61,15 +65,15 @@ async fn found(visit: &Visit, now: Timestamp) -> Result<Vec<Section>, Failure> {
     let mut sections: Vec<Section> = Vec::new();
     sections.extend(counting::of_moment(at, &address).map(Section::from));
     let currencies = by_currency(&report.rows);
-    let named = visit.query.get(CURRENCY);
-    let chosen = |it: &&CurrencyRows<'_>| named.is_none_or(|name| it.currency.to_string() == name);
-    let Some(rows) = currencies.iter().find(chosen) else {
-        sections.push(view::nothing().into());
+    let rows = currencies.iter().find(|it| chosen.is_none_or(|code| it.currency == code));
+    let shown_currency = rows.map(|rows| rows.currency);
+    sections.extend(choices(&currencies, shown_currency, &visit.query).map(Section::from));
+    let Some(rows) = rows else {
+        sections.push(view::nothing(chosen.filter(|_code| !currencies.is_empty())).into());
         return Ok(sections);
     };
-    sections.extend(choices(&currencies, rows, &visit.query).map(Section::from));
     sections.push(tiles(visit, rows, report.shows_costs).into());
-    sections.extend(drawn(visit, asked, (step, now), rows.currency).await?);
+    sections.extend(drawn(visit, asked, (step, now, until), rows.currency).await?);
     sections.push(shown(visit, by, rows, report.shows_costs)?);
     Ok(sections)
 }
@@ -77,16 +81,17 @@ async fn found(visit: &Visit, now: Timestamp) -> Result<Vec<Section>, Failure> {
 /// Links to the other currencies of a report.
 fn choices(
     all: &[CurrencyRows<'_>],
-    shown: &CurrencyRows<'_>,
+    shown: Option<Currency>,
     query: &SentFields,
 ) -> Option<Choices> {
     let link = |it: &CurrencyRows<'_>| {
         let code = it.currency.to_string();
         let href = address_with(query, &[CURRENCY, AFTER], &[(CURRENCY, &code)]);
-        (Link::new(code, href), it.currency == shown.currency)
+        (Link::new(code, href), Some(it.currency) == shown)
     };
     let links = all.iter().map(link).collect();
-    (all.len() > 1).then(|| Choices { label: "Currency".to_owned(), links })
+    let is_needed = all.len() > 1 || (shown.is_none() && !all.is_empty());
+    is_needed.then(|| Choices { label: "Currency".to_owned(), links })
 }
 
 /// A part of the rows, with the sums of all.
@@ -117,7 +122,7 @@ fn shown(
 pub(crate) async fn download(visit: Visit) -> Result<Response, Failure> {
     let now = visit.accounts().clock().await?;
     let period = range::read(&visit.query, now)?;
-    let step = period.from.map_or(Step::Month, |from| Step::of(from, period.to.unwrap_or(now)));
+    let step = Step::of_period(period, now);
     let by = grouping(&visit.query, step)?;
     let _place = visit.desk.begin_report(&visit.visitor)?;
     let asked = asked(&visit, by, period).await?;
@@ -195,9 +200,14 @@ fn filter(visit: &Visit, now: Timestamp) -> Filter {
         let value = visit.query.raw(field.name).to_owned();
         field.value(value)
     };
-    let period = range::read(&visit.query, now).ok();
-    let by = period.and_then(|it| Some(Step::of(it.from?, it.to.unwrap_or(now))));
-    let first = visit.query.get(FIRST).unwrap_or(name(by.unwrap_or(Step::Month).group_by()));
+    // A field of a moment is empty in a browser unless its value has a time of day.
+    let bound = |field: FormField| match moment::read(&visit.query, field.name) {
+        Ok(Some(at)) => field.value(moment::written(at)),
+        Ok(None) | Err(Failure { .. }) => held(field),
+    };
+    let period = range::read(&visit.query, now);
+    let step = period.map_or(Step::Month, |period| Step::of_period(period, now));
+    let first = visit.query.get(FIRST).unwrap_or(name(step.group_by()));
     let mut fields = vec![
         FormField::new(FIRST, "By", FieldKind::Select(choices)).value(first),
         held(FormField::optional(SECOND, "And by", FieldKind::Select(second))),
@@ -211,8 +221,8 @@ fn filter(visit: &Visit, now: Timestamp) -> Filter {
         fields.push(held(FormField::optional(ROUTE, "Route", FieldKind::Text)));
     }
     fields.extend([
-        held(FormField::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
-        held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
+        bound(FormField::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
+        bound(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
     let chosen = [PRESET, ON, CURRENCY].into_iter().filter(|name| visit.query.get(name).is_some());
     fields.extend(chosen.map(|name| held(FormField::optional(name, name, FieldKind::Hidden))));

@@ -3,7 +3,7 @@
 use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::Micros;
 use holdfast_domain::admin::listing::{Page as ListPage, WalletFilter};
-use holdfast_domain::admin::{UseCase, WalletRecord};
+use holdfast_domain::admin::{UseCase, WalletRecord, WalletState};
 
 use crate::failure::Failure;
 use crate::kit::ask::SentFields;
@@ -19,6 +19,7 @@ const BELOW: &str = "available_below";
 const NAME: &str = "name";
 const STATE: &str = "state";
 const LOW: &str = "low";
+const ACTIVE: &str = "active";
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let may_create = visit.may(UseCase::WalletCreate);
@@ -31,7 +32,10 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
 async fn found(visit: &Visit) -> Result<Table, Failure> {
     let below: Option<Micros> = visit.query.read(BELOW)?;
     let runs_low = visit.query.get(STATE) == Some(LOW);
-    let filter = WalletFilter { available_below: below, runs_low, ..WalletFilter::default() };
+    let state = visit.query.get(STATE).filter(|state| *state == ACTIVE);
+    let state = state.map(|_active| WalletState::Active);
+    let filter =
+        WalletFilter { available_below: below, runs_low, state, ..WalletFilter::default() };
     let pages = Pages::new(visit, "/wallets", &visit.query);
     let listed = match visit.query.read::<Reference>(NAME)? {
         Some(reference) => named(visit, &reference, filter).await?,
@@ -63,7 +67,7 @@ async fn named(
 
 fn narrowing(query: &SentFields) -> Filter {
     let field = |name, label, kind| FormField::optional(name, label, kind).value(query.raw(name));
-    let states = [("", "All"), (LOW, "Runs low")];
+    let states = [("", "All"), (ACTIVE, "Active"), (LOW, "Runs low")];
     let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
     let fields = vec![
         field(NAME, "Name or id", FieldKind::Text),

@@ -11,6 +11,7 @@ use holdfast_domain::admin::{Reach, Role};
 use http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio::task::yield_now;
+use tokio::time::Instant;
 
 use super::world::{World, visitor};
 use crate::failure::Failure;
@@ -32,7 +33,7 @@ struct Reports {
 impl Reports {
     fn new() -> Self {
         let (begun, gate) = (Arc::default(), Arc::new(Semaphore::new(0)));
-        Self { counts: Counts::new(CountLimits::new(PATIENCE)), begun, gate }
+        Self { counts: Counts::new(CountLimits::new()), begun, gate }
     }
 
     async fn read(&self, principal: &Principal, asked: u8) -> Result<ReportView<u8>, Failure> {
@@ -46,7 +47,7 @@ impl Reports {
                 _answered => Ok((asked, AT)),
             }
         };
-        self.counts.read(principal, &asked, count).await
+        self.counts.read(principal, &asked, Instant::now() + PATIENCE, count).await
     }
 
     async fn is_counting(&self, principal: &Principal, asked: u8) -> bool {

@@ -25,7 +25,7 @@ async fn check_the_first_page_of_a_holder_is_of_the_rows_of_their_wallet(world: 
             let html = world.page(&visitor(role, Reach::Wallet(*wallet)), "/").await;
             let told = |name: &str| amount(&fact(&html, name).unwrap());
             assert_eq!(told("Held"), held, "{role}");
-            assert_eq!(told("Charged today"), charged, "{role}");
+            assert_eq!(told("Spend today"), charged, "{role}");
             assert_eq!(told("Available"), 9_000_000 - charged - held, "{role}");
         }
     }

@@ -74,7 +74,7 @@ async fn check_today_names_wallets_that_run_low_beyond_the_first_page_and_what_i
     assert!(listed.contains(&empty.to_string()) && rows(&listed, "Wallets").len() == 2);
     assert!(html.contains(&format!("/wallets/{low}")));
     assert!(rows(&html, "Stuck operations").is_empty(), "its node lives");
-    assert!(!html.contains("Nothing needs attention."));
+    assert!(!html.contains("Nothing that you can see needs attention."));
     let node = world.operation(running).await.owner.node;
     holdfast_domain::Nodes::leave(&world.store, &node).await.unwrap();
     // Without a threshold of its own a wallet is not low, and is empty all the same.

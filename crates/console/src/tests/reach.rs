@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use holdfast_accounts::{NewAdminKey, NewWebhook, Principal, SubjectKind, VERBS};
+use holdfast_accounts::{NewAdminKey, NewInvitation, NewWebhook, Principal, SubjectKind, VERBS};
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::event::EventFilter;
 use holdfast_domain::admin::job::JobKind;
-use holdfast_domain::admin::listing::{Order, PageRequest};
+use holdfast_domain::admin::listing::{Order, PageRequest, TrailFilter};
 use holdfast_domain::admin::{Reach, Role, Thing, UseCase};
 use holdfast_domain::conduct::Ending;
 use holdfast_domain::private::Private;
@@ -107,7 +107,16 @@ async fn check_names_are_those_that_the_role_may_read(world: &OpsWorld) {
     let made = world.accounts.issue_admin_key(&Principal::local(), &request(), &new).await;
     let admin_key = Thing::AdminKey(made.unwrap().thing.id);
     let (own, other) = (Thing::Wallet(own_wallet), Thing::Wallet(other));
-    let all = BTreeSet::from([own, other, own_key, other_key, admin_key, Thing::Unknown]);
+    let new = NewInvitation {
+        email: "grace@example.com".parse().unwrap(),
+        name: None,
+        role: Role::HolderAdmin,
+        reach: Reach::Wallet(own_wallet),
+    };
+    let told = world.accounts.invite_person(&Principal::local(), &request(), &new).await;
+    let person = Thing::Person(told.unwrap().thing.person);
+    let all = BTreeSet::from([own, other, own_key, other_key, admin_key, person, Thing::Unknown]);
+    let mut readers = BTreeSet::new();
     for role in Role::ALL {
         let reach = if role.is_holder() { Reach::Wallet(own_wallet) } else { Reach::All };
         let principal = visitor(role, reach).principal;
@@ -119,10 +128,21 @@ async fn check_names_are_those_that_the_role_may_read(world: &OpsWorld) {
         if role.may(UseCase::AdminKeyRead) {
             expected.insert(admin_key, "deployer");
         }
+        // Holders see the people of their wallet on a page of its own, and no names here.
+        if role.may(UseCase::PersonRead) && !role.is_holder() {
+            expected.insert(person, "grace@example.com");
+            readers.insert(principal.actor);
+        }
         let expected: BTreeMap<_, _> =
             expected.into_iter().map(|(thing, name)| (thing, name.to_owned())).collect();
         assert_eq!(names, expected, "{role}");
     }
+    world.accounts.write_notes(true).await.unwrap();
+    let filter = TrailFilter { use_case: Some(UseCase::PersonRead), ..TrailFilter::default() };
+    let page = PageRequest::first(Order::Newest, 10);
+    let noted = world.accounts.trail(&Principal::local(), filter, page).await.unwrap();
+    let noted: BTreeSet<_> = noted.rows.iter().map(|it| it.row.actor).collect();
+    assert!(!readers.is_empty() && noted == readers, "{noted:?}");
 }
 
 #[tokio::test]

@@ -31,20 +31,23 @@ pub(crate) fn done(job: &Job) -> Cell {
 
 /// Verdict on the book: said once all of it was read.
 pub(crate) fn result(job: &Job) -> Cell {
-    let report = report(job);
-    let mismatches = report.get("mismatches").and_then(Value::as_array).map(Vec::len);
-    let unlisted = report.get("unlisted").and_then(Value::as_u64).unwrap_or(0);
-    match (job.state, mismatches) {
-        (JobState::Done, Some(0)) if unlisted == 0 => Cell::badge("the book is well", Tone::Good),
-        (JobState::Done, Some(_)) => Cell::badge("it has mismatches", Tone::Bad),
-        (
-            JobState::Done
-            | JobState::Queued
-            | JobState::Running
-            | JobState::Failed
-            | JobState::Cancelled,
-            _,
-        ) => Cell::Nothing,
+    match is_well(job) {
+        Some(true) => Cell::badge("the book is well", Tone::Good),
+        Some(false) => Cell::badge("it has mismatches", Tone::Bad),
+        None => Cell::Nothing,
+    }
+}
+
+/// True for a job that is done and found no mismatch; none without a verdict.
+pub(crate) fn is_well(job: &Job) -> Option<bool> {
+    match job.state {
+        JobState::Queued | JobState::Running | JobState::Failed | JobState::Cancelled => None,
+        JobState::Done => {
+            let report = report(job);
+            let mismatches = report.get("mismatches").and_then(Value::as_array)?;
+            let unlisted = report.get("unlisted").and_then(Value::as_u64);
+            Some(mismatches.is_empty() && unlisted.is_none_or(|count| count == 0))
+        }
     }
 }
 

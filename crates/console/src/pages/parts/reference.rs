@@ -93,10 +93,35 @@ impl<'v> Names<'v> {
         self.names.get(&thing).map(String::as_str)
     }
 
-    /// Link with the name of a resource, or with its kind if it has no name.
+    /// Link with the name of a resource, or with its kind and its whole id if no name is known.
     pub(crate) fn link(&self, thing: Thing) -> Cell {
-        let kind = || thing.kind().replace('_', " ");
-        linked(self.get(thing).map_or_else(kind, str::to_owned), thing, self.visitor)
+        let text = self.get(thing).map_or_else(|| identified(thing), str::to_owned);
+        linked(text, thing, self.visitor)
+    }
+
+    /// Kind of a resource with its name, or with its whole id if no name is known.
+    pub(crate) fn described(&self, thing: Thing) -> String {
+        let named = |name: &str| format!("{} {name}", kind(thing));
+        self.get(thing).map_or_else(|| identified(thing), named)
+    }
+}
+
+fn kind(thing: Thing) -> String {
+    thing.kind().replace('_', " ")
+}
+
+/// Kind of a resource, and its whole id.
+fn identified(thing: Thing) -> String {
+    match thing {
+        Thing::Unknown => kind(thing),
+        Thing::Wallet(_)
+        | Thing::ApiKey(_)
+        | Thing::Posting(_)
+        | Thing::Operation(_)
+        | Thing::AdminKey(_)
+        | Thing::Person(_)
+        | Thing::Webhook(_)
+        | Thing::Job(_) => format!("{} {}", kind(thing), Uuid::from_bytes(thing.id())),
     }
 }
 

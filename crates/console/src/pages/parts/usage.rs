@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use holdfast_domain::admin::report::{Group, Totals, UsageRow};
-use holdfast_domain::{Currency, Micros, Timestamp};
+use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use holdfast_wire::csv::group_name;
 
 use crate::kit::amount::{cents, percent};
@@ -67,7 +67,8 @@ pub(crate) fn margin_tile(label: &str, total: &Totals, currency: Currency) -> Ti
     let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
     let share = percent(known.margin.get(), whole.get());
     let note = format!("of {} with known cost", cents(whole, currency));
-    Tile::new(label, share.as_deref().unwrap_or("–"))
+    // A loss without revenue has no share.
+    Tile::new(label, share.unwrap_or_else(|| cents(known.margin, currency)))
         .exact(money(known.margin, currency))
         .note(note)
 }
@@ -77,6 +78,15 @@ pub(crate) const fn start(group: &Group) -> Option<Timestamp> {
     match group {
         Group::Hour(start) | Group::Day(start) | Group::Month(start) => Some(*start),
         Group::Model(_) | Group::ApiKey { .. } | Group::Wallet { .. } | Group::Route(_) => None,
+    }
+}
+
+/// Wallet that is a group.
+pub(crate) const fn wallet(group: &Group) -> Option<WalletId> {
+    match group {
+        Group::Wallet { id, .. } => Some(*id),
+        Group::ApiKey { .. } | Group::Model(_) | Group::Route(_) => None,
+        Group::Hour(_) | Group::Day(_) | Group::Month(_) => None,
     }
 }
 
@@ -101,7 +111,7 @@ pub(crate) fn series(
     for row in rows {
         let second = row.second.as_ref();
         let series = all.entry(second).or_insert_with(|| Series {
-            name: second.map_or_else(|| "All".to_owned(), group_name),
+            name: name_of(second),
             href: second.and_then(&href),
             values: vec![0; axis.len()],
         });
@@ -130,12 +140,25 @@ pub(crate) fn chart(
     TimeChart::new(title, currency, &periods, series)
 }
 
-/// Series as rows of a ranking.
-pub(crate) fn ranked(series: &[Series]) -> Vec<RankingEntry> {
-    let row = |series: &Series| RankingEntry {
-        name: series.name.clone(),
-        href: series.href.clone(),
-        value: series.total(),
+/// Revenue of all rows by their second group, as rows of a ranking.
+pub(crate) fn ranked(
+    rows: &[&UsageRow],
+    href: impl Fn(&Group) -> Option<String>,
+) -> Vec<RankingEntry> {
+    let mut all: BTreeMap<Option<&Group>, i64> = BTreeMap::new();
+    for row in rows {
+        let sum = all.entry(row.second.as_ref()).or_insert(0);
+        *sum = sum.saturating_add(revenue(&row.totals).get());
+    }
+    let entry = |(group, value): (Option<&Group>, i64)| RankingEntry {
+        name: name_of(group),
+        href: group.and_then(&href),
+        value,
     };
-    series.iter().map(row).collect()
+    all.into_iter().map(entry).collect()
+}
+
+/// Name of the second group of a row; rows without one are of all.
+fn name_of(group: Option<&Group>) -> String {
+    group.map_or_else(|| "All".to_owned(), group_name)
 }

@@ -19,7 +19,7 @@ use crate::kit::section::{Facts, Notice, Section, Snippet, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::operation;
 use crate::pages::parts::reference::to_wallet;
-use crate::pages::parts::usage::sum;
+use crate::pages::parts::usage::{revenue, sum};
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
@@ -49,7 +49,7 @@ pub(super) async fn page(visit: &Visit, wallet: WalletId) -> Result<Page, Failur
     Ok(examples(visit)?.into_iter().fold(page, Page::section))
 }
 
-/// Charges of today, and its requests without a known outcome.
+/// Charges less refunds of today, and its requests without a known outcome.
 async fn charged(
     visit: &Visit,
     today: Timestamp,
@@ -59,16 +59,16 @@ async fn charged(
     let by = Grouping::by(GroupBy::Day);
     let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
     let href = "/usage?period=today";
-    let report = match visit.desk.usage(&visit.visitor, query).await? {
+    let report = match visit.desk.usage(&visit.visitor, query, visit.desk.deadline()).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
-            return Ok(vec![("Charged today", Cell::link(absence.words(), href))]);
+            return Ok(vec![("Spend today", Cell::link(absence.words(), href))]);
         }
     };
     let total = sum(&report.rows.iter().collect::<Vec<_>>());
     // By the hour too: operations are listed by when they began, and are counted by when they ended.
     Ok(vec![
-        ("Charged today", Cell::link(money(total.charge, currency), href)),
+        ("Spend today", Cell::link(money(revenue(&total), currency), href)),
         ("Unconfirmed requests today", Cell::link(total.abandoned.to_string(), href)),
     ])
 }

@@ -1,11 +1,10 @@
 //! What needs attention: stuck operations, unhealthy routes, low and empty wallets, nodes, the last ledger check.
 //!
-//! Never: good news. A table without a row that is wrong is left out.
+//! Never: good news. A table without a row that is wrong is left out, unless only a part of its rows was read.
 
 use holdfast_domain::Micros;
-use holdfast_domain::admin::listing::{
-    NodeListing, OperationFilter, Order, PageRequest, Scope, WalletFilter,
-};
+use holdfast_domain::admin::job::{Job, JobState};
+use holdfast_domain::admin::listing::{OperationFilter, Order, PageRequest, Scope, WalletFilter};
 use holdfast_domain::admin::offer::RouteHealth;
 use holdfast_domain::admin::{UseCase, WalletRecord, WalletState};
 
@@ -13,7 +12,7 @@ use crate::failure::Failure;
 use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::section::{Notice, Section, Table};
 use crate::kit::visit::Visit;
-use crate::pages::parts::{job, operation, route};
+use crate::pages::parts::{job, node, operation, route};
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
@@ -22,40 +21,49 @@ const SHOWN: u32 = 10;
 pub(super) async fn sections(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let mut found = Vec::new();
     if visit.may(UseCase::OperationRead) {
-        found.push(stuck(visit).await?);
+        found.extend(stuck(visit).await?);
     }
     if visit.may(UseCase::ModelRead) && visit.principal().sees_routes() {
-        found.push(unhealthy(visit)?);
+        found.extend(unhealthy(visit)?);
     }
     if visit.may(UseCase::WalletRead) {
-        found.push(low(visit).await?);
+        found.extend(low(visit).await?);
     }
     if visit.may(UseCase::NodeRead) {
-        found.push(nodes(visit).await?);
+        let nodes = visit.accounts().nodes(visit.principal()).await?;
+        found.extend(node::need_attention(&nodes).then(|| node::table(&nodes)));
     }
     if visit.may(UseCase::JobRead) {
-        found.push(last_check(visit).await?);
+        found.extend(last_check(visit).await?);
     }
-    found.retain(|table| !table.rows.is_empty());
     if found.is_empty() {
-        return Ok(vec![Notice::new(Tone::Good, "Nothing needs attention.").into()]);
+        let text = "Nothing that you can see needs attention.";
+        return Ok(vec![Notice::new(Tone::Good, text).into()]);
     }
     Ok(found.into_iter().map(Section::from).collect())
 }
 
-async fn stuck(visit: &Visit) -> Result<Table, Failure> {
+/// The table if it has rows, or if rows were left unread: none of those that were read proves nothing.
+fn unless_clear(table: Table, is_partial: bool) -> Option<Table> {
+    Some(table).filter(|table| is_partial || !table.rows.is_empty())
+}
+
+async fn stuck(visit: &Visit) -> Result<Option<Table>, Failure> {
     let filter = OperationFilter { scope: Scope::Stale, ..OperationFilter::default() };
     let request = PageRequest::first(Order::Newest, SHOWN);
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
     let rows = operation::rows(visit, &page.rows, operation::charge).await?;
-    let table = Table::new("Stuck operations", &operation::HEAD, rows, "");
-    Ok(match page.next {
+    let empty = "The newest operations are not stuck. Older ones were not read.";
+    let table = Table::new("Stuck operations", &operation::HEAD, rows, empty);
+    let is_partial = page.next.is_some();
+    let table = match page.next {
         Some(_) => table.link(Link::new("All stuck operations", "/operations?scope=stuck")),
         None => table,
-    })
+    };
+    Ok(unless_clear(table, is_partial))
 }
 
-fn unhealthy(visit: &Visit) -> Result<Table, Failure> {
+fn unhealthy(visit: &Visit) -> Result<Option<Table>, Failure> {
     let offered = visit.accounts().models(visit.principal())?;
     let mut rows = Vec::new();
     for model in &offered.models {
@@ -66,11 +74,12 @@ fn unhealthy(visit: &Visit) -> Result<Table, Failure> {
         rows.extend(unwell.map(|route| route::health_row(model, route)));
     }
     let link = Link::new("All routes", "/models");
-    Ok(Table::new("Unhealthy routes", &route::HEALTH_HEAD, rows, "").link(link))
+    let table = Table::new("Unhealthy routes", &route::HEALTH_HEAD, rows, "").link(link);
+    Ok(unless_clear(table, false))
 }
 
 /// The newest wallets below their own thresholds, and the newest open ones without funds.
-async fn low(visit: &Visit) -> Result<Table, Failure> {
+async fn low(visit: &Visit) -> Result<Option<Table>, Failure> {
     let low = WalletFilter { runs_low: true, ..WalletFilter::default() };
     let below = Some(Micros::new(1));
     let state = Some(WalletState::Active);
@@ -81,15 +90,16 @@ async fn low(visit: &Visit) -> Result<Table, Failure> {
     let is_new = |it: &&WalletRecord| low.rows.iter().all(|known| known.wallet.id != it.wallet.id);
     let rows = low.rows.iter().chain(empty.rows.iter().filter(is_new)).map(low_row).collect();
     let head = ["Wallet", "Available", "On hold", "Low-balance alert"];
-    let mut table = Table::new("Low and empty wallets", &head, rows, "");
+    let sentence = "The newest wallets are neither low nor empty. Older ones were not read.";
+    let mut table = Table::new("Low and empty wallets", &head, rows, sentence);
     if low.next.is_some() {
         table = table.link(Link::new("All low wallets", "/wallets?state=low"));
     }
     if empty.next.is_some() {
-        let href = "/wallets?available_below=0.000001";
+        let href = "/wallets?state=active&available_below=0.000001";
         table = table.link(Link::new("All empty wallets", href));
     }
-    Ok(table)
+    Ok(unless_clear(table, low.next.is_some() || empty.next.is_some()))
 }
 
 fn low_row(record: &WalletRecord) -> Vec<Cell> {
@@ -103,42 +113,39 @@ fn low_row(record: &WalletRecord) -> Vec<Cell> {
     ]
 }
 
-/// All nodes, if one of them is gone or has other settings.
-async fn nodes(visit: &Visit) -> Result<Table, Failure> {
-    let nodes = visit.accounts().nodes(visit.principal()).await?;
-    let differs = |node: &NodeListing| node.settings_differ(&nodes);
-    let is_wrong = nodes.iter().any(|it| !it.is_alive() || differs(it) == Some(true));
-    let row = |node: &NodeListing| {
-        let state = if node.is_alive() {
-            Cell::badge("alive", Tone::Good)
-        } else {
-            Cell::badge("gone", Tone::Bad)
-        };
-        let settings = match differs(node) {
-            Some(true) => Cell::badge("differ from others", Tone::Warning),
-            Some(false) => Cell::badge("as all others", Tone::Good),
-            None => Cell::Nothing,
-        };
-        vec![
-            Cell::text(node.lease.node.name.as_str()),
-            state,
-            Cell::some_text(node.address.as_deref()),
-            settings,
-            Cell::moment(node.lease.ends_at),
-        ]
+/// The last ledger check that has ended, if it failed or found mismatches, or a sentence if none has ended.
+async fn last_check(visit: &Visit) -> Result<Option<Table>, Failure> {
+    let request = PageRequest::first(Order::Newest, SHOWN);
+    let page = visit.accounts().jobs(visit.principal(), request).await?;
+    let has_verdict = |job: &&Job| matches!(job.state, JobState::Done | JobState::Failed);
+    let last = page.rows.iter().find(has_verdict);
+    if last.is_some_and(|job| job::is_well(job) == Some(true)) {
+        return Ok(None);
+    }
+    let rows = last.map(job::row).into_iter().collect();
+    let empty = if page.next.is_some() {
+        "None of the latest ledger checks has a result."
+    } else {
+        "No ledger check has a result yet."
     };
-    let rows = nodes.iter().filter(|_| is_wrong).map(row).collect();
-    let head = ["Node", "State", "Address", "Settings", "Lease until"];
-    Ok(Table::new("Nodes", &head, rows, ""))
+    let table = Table::new("Last ledger check", &job::HEAD, rows, empty);
+    let table = table.link(Link::new("All ledger checks", "/jobs"));
+    let may_check = last.is_none() && visit.may(UseCase::JobCreate);
+    let check = may_check.then(|| Link::new("Verify the book", "/jobs/new"));
+    Ok(Some(check.into_iter().fold(table, Table::link)))
 }
 
-/// The last ledger check, if it failed or found the ledger out of balance.
-async fn last_check(visit: &Visit) -> Result<Table, Failure> {
-    let request = PageRequest::first(Order::Newest, 1);
-    let page = visit.accounts().jobs(visit.principal(), request).await?;
-    let is_bad = |cell: Cell| matches!(cell, Cell::Badge(_, Tone::Bad));
-    let wrong = page.rows.iter().filter(|job| is_bad(job::state(job)) || is_bad(job::result(job)));
-    let rows = wrong.map(job::row).collect();
-    let table = Table::new("Last ledger check", &job::HEAD, rows, "");
-    Ok(table.link(Link::new("All ledger checks", "/jobs")))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_was_read_in_part_is_no_all_clear() {
+        let empty = || Table::new("Low and empty wallets", &["Wallet"], Vec::new(), "Not all.");
+        let found = unless_clear(empty(), true).map(|table| table.empty);
+        assert_eq!(found.as_deref(), Some("Not all."));
+        assert!(unless_clear(empty(), false).is_none());
+        let one = Table::new("Low and empty wallets", &["Wallet"], vec![Vec::new()], "");
+        assert!(unless_clear(one, false).is_some());
+    }
 }

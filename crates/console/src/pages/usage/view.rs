@@ -7,6 +7,7 @@ use holdfast_domain::limits::Counter;
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Timestamp};
 use holdfast_wire::csv::group_name;
+use tokio::time::Instant;
 
 use super::{FIRST, FROM, ON, PRESET, SECOND, TO, address_with, label};
 use crate::failure::Failure;
@@ -14,7 +15,7 @@ use crate::kit::amount::{cents, exact, percent};
 use crate::kit::ask::SentFields;
 use crate::kit::cell::{Cell, grouped, money};
 use crate::kit::counting::ReportView;
-use crate::kit::moment::{day_after, hour_after, moment_after, short};
+use crate::kit::moment::{day_after, hour_after, moment_after, short, written};
 use crate::kit::ranking::Ranking;
 use crate::kit::section::{Section, Table};
 use crate::kit::tile::{Tile, Tiles};
@@ -30,9 +31,15 @@ const RANKED: usize = 10;
 
 const EMPTY: &str = "No request finished in this period. A request is counted when it has ended.";
 
-/// A report without rows.
-pub(super) fn nothing() -> Table {
-    Table::new("Breakdown", &[], Vec::new(), EMPTY)
+/// A report without rows, or without rows of this currency.
+pub(super) fn nothing(currency: Option<Currency>) -> Table {
+    let of_currency = |currency| {
+        format!(
+            "No request with amounts in {currency} finished in this period. Choose another currency."
+        )
+    };
+    let empty = currency.map_or_else(|| EMPTY.to_owned(), of_currency);
+    Table::new("Breakdown", &[], Vec::new(), &empty)
 }
 
 /// Sums of all rows.
@@ -59,7 +66,7 @@ pub(super) fn tiles(visit: &Visit, rows: &CurrencyRows<'_>, shows_costs: bool) -
 pub(super) async fn drawn(
     visit: &Visit,
     query: UsageQuery,
-    (step, now): (Step, Timestamp),
+    (step, now, until): (Step, Timestamp, Instant),
     currency: Currency,
 ) -> Result<Vec<Section>, Failure> {
     let is_time = |by: &GroupBy| matches!(by, GroupBy::Hour | GroupBy::Day | GroupBy::Month);
@@ -68,11 +75,12 @@ pub(super) async fn drawn(
     let period = query.period;
     let whole = Grouping::by(step.group_by());
     let split = Grouping::by_both(step.group_by(), by).unwrap_or(whole);
-    let mut found =
-        visit.desk.usage(&visit.visitor, UsageQuery { by: split, ..query.clone() }).await;
+    let asked = UsageQuery { by: split, ..query.clone() };
+    let mut found = visit.desk.usage(&visit.visitor, asked, until).await;
     if matches!(&found, Err(failure) if failure.field.is_some()) {
         // More groups than a report may have: the sums of the periods are few.
-        found = visit.desk.usage(&visit.visitor, UsageQuery { by: whole, ..query }).await;
+        let asked = UsageQuery { by: whole, ..query };
+        found = visit.desk.usage(&visit.visitor, asked, until).await;
     }
     let report = match found? {
         ReportView::There(report, _at) => report,
@@ -83,14 +91,18 @@ pub(super) async fn drawn(
     };
     let rows: Vec<_> = report.rows.iter().filter(|row| row.currency == currency).collect();
     let first = rows.iter().filter_map(|row| start(&row.group)).min();
-    let end = period.to.unwrap_or_else(|| moment_after(now));
-    let axis = TimeAxis::new(step, period.from.or(first).unwrap_or(now), end);
+    let (from, after_now) = (period.from.or(first).unwrap_or(now), moment_after(now));
+    let axis = TimeAxis::new(step, from, period.to.unwrap_or(after_now).min(after_now));
     let of = |name: &str, id: &str| address_with(&visit.query, &[name], &[(name, id)]);
-    let all = series(&rows, &axis, |group| parts::address(group, of));
+    let address = |group: &Group| parts::address(group, of);
+    let all = series(&rows, &axis, address);
     let (name, dimension) = (revenue_name(visit), label(by).to_lowercase());
-    let title = format!("{name} by {dimension}, {currency} per {}", step.word());
+    let mut title = format!("{name} by {dimension}, {currency} per {}", step.word());
+    if axis.is_cut(from) {
+        title.push_str(&format!(", the last {} {}s", axis.len(), step.word()));
+    }
     let ranking = format!("{name} by {dimension}");
-    let ranking = Ranking::new(&ranking, currency, RANKED, ranked(&all));
+    let ranking = Ranking::new(&ranking, currency, RANKED, ranked(&rows, address));
     let chart = chart(&title, currency, &axis, all, |at| finer(&visit.query, &axis, at));
     Ok(vec![chart.into(), ranking.into()])
 }
@@ -207,7 +219,7 @@ fn group(group: &Group, query: &SentFields) -> Cell {
         return Cell::link(name, href);
     }
     let span = |first: &str, from: Timestamp, to: Timestamp| {
-        let (from, to) = (short(from), short(to));
+        let (from, to) = (written(from), written(to));
         let with = [(FIRST, first), (FROM, from.as_str()), (TO, to.as_str())];
         Cell::link(&name, address_with(query, &[FIRST, SECOND, FROM, TO, ON, PRESET], &with))
     };

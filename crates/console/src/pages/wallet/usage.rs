@@ -28,7 +28,7 @@ pub(super) async fn section(visit: &Visit, record: &WalletRecord) -> Result<Sect
         period: Period { from: Some(first), to: None },
         rows_max: None,
     };
-    let report = match visit.desk.usage(&visit.visitor, query).await? {
+    let report = match visit.desk.usage(&visit.visitor, query, visit.desk.deadline()).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
             return Ok(absence

@@ -1,0 +1,40 @@
+//! Nodes as several pages show them.
+
+use holdfast_domain::admin::listing::NodeListing;
+
+use crate::kit::cell::{Cell, Tone};
+use crate::kit::section::Table;
+
+/// Head of a table of nodes.
+const HEAD: [&str; 5] = ["Node", "State", "Address", "Settings", "Lease until"];
+
+/// True if no node is alive, if one of them is gone, or if one has other settings.
+pub(crate) fn need_attention(nodes: &[NodeListing]) -> bool {
+    let differs = |node: &NodeListing| node.settings_differ(nodes) == Some(true);
+    nodes.is_empty() || nodes.iter().any(|node| !node.is_alive() || differs(node))
+}
+
+pub(crate) fn table(nodes: &[NodeListing]) -> Table {
+    let rows = nodes.iter().map(|node| row(node, nodes)).collect();
+    Table::new("Nodes", &HEAD, rows, "No node is alive: operations do not run.")
+}
+
+fn row(node: &NodeListing, nodes: &[NodeListing]) -> Vec<Cell> {
+    let state = if node.is_alive() {
+        Cell::badge("alive", Tone::Good)
+    } else {
+        Cell::badge("gone", Tone::Bad)
+    };
+    let settings = match node.settings_differ(nodes) {
+        Some(true) => Cell::badge("differ from others", Tone::Warning),
+        Some(false) => Cell::badge("as all others", Tone::Good),
+        None => Cell::Nothing,
+    };
+    vec![
+        Cell::text(node.lease.node.name.as_str()),
+        state,
+        Cell::some_text(node.address.as_deref()),
+        settings,
+        Cell::moment(node.lease.ends_at),
+    ]
+}

@@ -1,0 +1,114 @@
+//! Figures of Usage, Home and the trail beside their filters: bounds, currencies, names and nodes.
+
+use holdfast_accounts::{NewAdminKey, Principal};
+use holdfast_domain::admin::{Reach, Role};
+use holdfast_testkit::sample;
+
+use crate::tests::book::{OpsWorld, address, behind_rows, owner, plain, request, visitor};
+
+/// A world in which one request has ended.
+async fn world() -> OpsWorld {
+    let world = OpsWorld::new().await;
+    let wallet = world.wallet("acme", 5_000).await;
+    let api_key = world.api_key(wallet, "production").await;
+    world.ended((wallet, api_key), &sample::price(), sample::finished(20, 10)).await;
+    world
+}
+
+/// Value of a field of a filter.
+fn value(html: &str, name: &str) -> String {
+    let (_, rest) = html.split_once(&format!("name=\"{name}\"")).unwrap();
+    let field = rest.split_once('>').unwrap().0;
+    field.split_once("value=\"").map_or("", |(_, rest)| rest.split('"').next().unwrap()).to_owned()
+}
+
+#[tokio::test]
+async fn the_fields_of_a_period_hold_the_bounds_that_a_click_or_an_address_set() {
+    let world = world().await;
+    let html = world.page(&owner(), "/usage?from=2026-01-28&to=2026-01-29").await;
+    assert_eq!(value(&html, "from"), "2026-01-28T00:00");
+    assert_eq!(value(&html, "to"), "2026-01-29T00:00");
+    let html = world.page(&owner(), "/usage?first=day").await;
+    let day = behind_rows(&html, "Breakdown").remove(0);
+    let html = world.page(&owner(), &day).await;
+    assert!(value(&html, "from").ends_with("T00:00"), "{day}");
+    assert!(value(&html, "to").ends_with("T00:00"), "{day}");
+    let unread = world.get(&owner(), "/usage?from=soon").await;
+    assert_eq!((unread.status, value(&unread.html, "from").as_str()), (422, "soon"));
+}
+
+#[tokio::test]
+async fn a_currency_without_rows_is_named_and_the_others_are_links() {
+    let world = world().await;
+    let html = world.page(&owner(), "/usage?currency=JPY").await;
+    let sentence = "No request with amounts in JPY finished in this period.";
+    assert!(plain(&html).contains(sentence), "{html}");
+    let other = html.split_once("aria-label=\"Currency\"").unwrap().1;
+    assert_eq!(address(other), "/usage?currency=USD");
+    assert_eq!(world.get(&owner(), "/usage?currency=usd").await.status, 422);
+    let none = world.page(&owner(), "/usage?currency=JPY&period=last_month").await;
+    assert!(plain(&none).contains("No request finished in this period."), "{none}");
+}
+
+#[tokio::test]
+async fn a_chart_does_not_run_past_now() {
+    let world = world().await;
+    let html = world.page(&owner(), "/usage?first=model").await;
+    let until_now = html.matches("<rect x=").count();
+    assert!(until_now > 1);
+    let month = world.page(&owner(), "/usage?from=2020-01-01&to=2090-01-01").await;
+    let ever = world.page(&owner(), "/usage?from=2020-01-01").await;
+    assert_eq!(month.matches("<rect x=").count(), ever.matches("<rect x=").count());
+    assert!(ever.contains("per month, the last 62 months"), "{ever}");
+    assert!(!html.contains("the last"), "{html}");
+}
+
+#[tokio::test]
+async fn an_auditor_tells_actors_apart_whose_names_they_may_not_read() {
+    let world = world().await;
+    let mut actors = Vec::new();
+    for name in ["first", "second"] {
+        let local = Principal::local();
+        let role = Role::Operator;
+        let new =
+            NewAdminKey { name: name.parse().unwrap(), role, reach: Reach::All, ends_at: None };
+        let issued = world.accounts.issue_admin_key(&local, &request(), &new).await.unwrap();
+        actors.push(issued.thing.id);
+    }
+    let auditor = visitor(Role::Auditor, Reach::All);
+    let html = plain(&world.page(&auditor, "/trail").await);
+    for actor in actors {
+        assert!(html.contains(&format!("admin key {actor}")), "{actor}: {html}");
+    }
+    let html = plain(&world.page(&owner(), "/trail").await);
+    assert!(html.contains("admin key first") && html.contains("admin key second"), "{html}");
+}
+
+#[tokio::test]
+async fn nodes_are_listed_and_a_ledger_that_was_never_checked_needs_attention() {
+    let world = world().await;
+    let jobs = world.page(&owner(), "/jobs").await;
+    assert!(jobs.contains("<caption>Nodes") && plain(&jobs).contains("node-a"), "{jobs}");
+    let home = world.page(&owner(), "/").await;
+    assert!(plain(&home).contains("No ledger check has a result yet."), "{home}");
+    assert!(home.contains("href=\"/jobs/new\""), "{home}");
+    assert!(!home.contains("<caption>Nodes"), "its node is well: {home}");
+    let finance = world.page(&visitor(Role::Finance, Reach::All), "/jobs").await;
+    assert!(
+        finance.contains("<caption>Nodes")
+            == visitor(Role::Finance, Reach::All).may(holdfast_domain::admin::UseCase::NodeRead),
+        "{finance}"
+    );
+}
+
+#[tokio::test]
+async fn a_customer_leads_to_the_usage_of_the_month_and_an_active_wallet_is_filtered() {
+    let world = world().await;
+    let home = world.page(&owner(), "/").await;
+    let (_, ranking) = home.split_once("class=\"ranking\"").unwrap();
+    let usage = address(ranking);
+    assert!(usage.starts_with("/usage?period=month&wallet="), "{usage}");
+    assert_eq!(world.get(&owner(), &usage).await.status, 200);
+    let active = world.page(&owner(), "/wallets?state=active").await;
+    assert!(active.contains("acme"), "{active}");
+}
