@@ -41,17 +41,17 @@ const DAYS: u32 = 30;
 const CUSTOMERS: usize = 5;
 
 /// A report, or the notice in its place.
-type Found = Result<Arc<UsageReport>, Notice>;
+type ReportOrNotice = Result<Arc<UsageReport>, Notice>;
 
 /// Reports of the page, each of all currencies.
 struct Figures {
     now: Timestamp,
     /// By the hour, from yesterday on.
-    hours: Found,
+    hours: ReportOrNotice,
     /// By day and model, or by day if there are too many models.
-    models: Found,
+    models: ReportOrNotice,
     /// By wallet, of this month.
-    customers: Found,
+    customers: ReportOrNotice,
     /// Amounts that running operations hold.
     held: BTreeMap<Currency, Micros>,
 }
@@ -218,7 +218,7 @@ async fn report(
     groupings: &[Grouping],
     from: Timestamp,
     until: Instant,
-) -> Result<Found, Failure> {
+) -> Result<ReportOrNotice, Failure> {
     let period = Period { from: Some(from), to: None };
     let mut notice = Absence::Failed.notice(what, "/");
     for by in groupings.iter().copied() {

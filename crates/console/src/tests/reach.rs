@@ -286,6 +286,9 @@ async fn a_page_is_of_fifty_kilobytes_at_most() {
     let mut paths = named(&world, "a name").await;
     paths.extend(book.operations.iter().take(5).map(|it| format!("/operations/{}", it.id)));
     paths.extend(book.wallets.iter().map(|id| format!("/wallets/{id}")));
+    let narrowed = format!("wallet={}&api_key={}", book.wallets[0], book.api_keys[0]);
+    let model = sample::model().to_string().replace('/', "%2F");
+    paths.push(format!("/usage?{narrowed}&model={model}&from=2020-01-01&currency=USD"));
     for path in paths {
         let html = world.page(&owner(), &path).await;
         assert!(html.len() <= 50 << 10, "{path} is of {} bytes", html.len());
