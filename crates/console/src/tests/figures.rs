@@ -1,10 +1,12 @@
 //! Figures of Usage, Home and the trail beside their filters: bounds, currencies, names and nodes.
 
-use holdfast_accounts::{NewAdminKey, Principal};
-use holdfast_domain::admin::{Reach, Role};
+use holdfast_accounts::NewWallet;
+use holdfast_domain::Currency;
+use holdfast_domain::admin::{Reach, Role, WalletPatch};
 use holdfast_testkit::sample;
 
-use crate::tests::book::{OpsWorld, address, behind_rows, owner, plain, request, visitor};
+use crate::kit::visitor::Visitor;
+use crate::tests::book::{OpsWorld, address, amounts, behind_rows, owner, plain, request, visitor};
 
 /// A world in which one request has ended.
 async fn world() -> OpsWorld {
@@ -59,6 +61,8 @@ async fn a_chart_does_not_run_past_now() {
     let month = world.page(&owner(), "/usage?from=2020-01-01&to=2090-01-01").await;
     let ever = world.page(&owner(), "/usage?from=2020-01-01").await;
     assert_eq!(month.matches("<rect x=").count(), ever.matches("<rect x=").count());
+    assert_eq!(amounts(&month, "legend"), amounts(&ever, "legend"));
+    assert!(amounts(&month, "legend").iter().any(|(_, amount)| *amount > 0), "{month}");
     assert!(ever.contains("per month, the last 62 months"), "{ever}");
     assert!(!html.contains("the last"), "{html}");
 }
@@ -68,20 +72,17 @@ async fn an_auditor_tells_actors_apart_whose_names_they_may_not_read() {
     let world = world().await;
     let mut actors = Vec::new();
     for name in ["first", "second"] {
-        let local = Principal::local();
-        let role = Role::Operator;
-        let new =
-            NewAdminKey { name: name.parse().unwrap(), role, reach: Reach::All, ends_at: None };
-        let issued = world.accounts.issue_admin_key(&local, &request(), &new).await.unwrap();
-        actors.push(issued.thing.id);
+        let Visitor { principal, .. } = owner();
+        let (name, settings) = (name.parse().unwrap(), WalletPatch::default());
+        let new = NewWallet { name, currency: Currency::USD, settings };
+        world.accounts.create_wallet(&principal, &request(), &new).await.unwrap();
+        actors.push(principal.actor.to_string().replace(':', " "));
     }
     let auditor = visitor(Role::Auditor, Reach::All);
     let html = plain(&world.page(&auditor, "/trail").await);
     for actor in actors {
-        assert!(html.contains(&format!("admin key {actor}")), "{actor}: {html}");
+        assert!(html.contains(&actor), "{actor}: {html}");
     }
-    let html = plain(&world.page(&owner(), "/trail").await);
-    assert!(html.contains("admin key first") && html.contains("admin key second"), "{html}");
 }
 
 #[tokio::test]
