@@ -181,7 +181,7 @@ fn a_revoked_key_is_turned_away_and_what_runs_is_settled() {
     let (_available, held) = wallet(&gateway, &account);
     assert!(held > 0);
 
-    drop(site.cli(&["key", "revoke", &account.id]).ok());
+    drop(site.cli(&["key", "revoke", &account.id, "--yes"]).ok());
     let revoked = Instant::now();
     let looked_up = until("the key is turned away", || {
         let answer = gateway.get(&account, "/v1/wallet");
