@@ -67,6 +67,7 @@ use holdfast_domain::admin::{
 use holdfast_domain::admin::{
     Administration, Directory, Endpoints, Events, Jobs, Reports, Sessions, Webhooks,
 };
+use holdfast_domain::debug_as;
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{ApiKeys, CommandKey, Currency, Journal, Micros, Timestamp, Wallets};
@@ -156,11 +157,7 @@ pub struct Accounts {
     offers: Option<Arc<dyn Offers>>,
 }
 
-impl std::fmt::Debug for Accounts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Accounts")
-    }
-}
+debug_as!(Accounts: "Accounts");
 
 /// Request of a change: what makes it safe to repeat, and why it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -14,13 +14,13 @@
 
 mod turns;
 
-use std::fmt;
 use std::str::FromStr;
 
 use argon2::password_hash::{PasswordHasher as _, PasswordVerifier as _};
 use argon2::{Algorithm, Argon2, Params, Version};
 use aws_lc_rs::rand;
 use holdfast_domain::admin::PasswordHash;
+use holdfast_domain::debug_as;
 use holdfast_domain::ports::Cause;
 use holdfast_domain::private::Private;
 
@@ -70,11 +70,7 @@ pub(crate) struct PasswordHasher {
     turns: Turns,
 }
 
-impl fmt::Debug for PasswordHasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PasswordHasher")
-    }
-}
+debug_as!(PasswordHasher: "PasswordHasher");
 
 impl PasswordHasher {
     /// Hashes a password with a salt of its own.

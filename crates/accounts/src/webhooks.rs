@@ -17,7 +17,6 @@
 //! A secret is told by the answer that makes it, and never by another one.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -31,6 +30,7 @@ use holdfast_domain::admin::{
     AccountAction, AccountReceipt, Reach, Thing, UseCase, WebhookAction, WebhookPatch,
     WebhookRecord, WebhookSecret,
 };
+use holdfast_domain::debug_as;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::{ServerSecret, WebhookKey};
 use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
@@ -81,11 +81,7 @@ impl SecretText {
     }
 }
 
-impl fmt::Debug for SecretText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SecretText(…)")
-    }
-}
+debug_as!(SecretText: "SecretText(…)");
 
 /// Judgement of addresses by their text alone, for whoever sends nothing.
 #[derive(Debug)]

@@ -5,11 +5,10 @@
 //!
 //! Lists and answers never have a verifier. A key that has ended stays listed: the trail names it.
 
-use std::fmt;
-
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::{AdminKey, Reach};
+use holdfast_domain::debug_as;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -81,11 +80,7 @@ impl AdminKeyView {
     }
 }
 
-impl fmt::Debug for AdminKeyView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AdminKeyView").field("id", &self.id).finish_non_exhaustive()
-    }
-}
+debug_as!(AdminKeyView as it: "AdminKeyView({})", it.id);
 
 /// An admin key as it is kept: never with a secret.
 #[derive(Debug, Serialize, ToSchema)]

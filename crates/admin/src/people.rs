@@ -6,11 +6,10 @@
 //!
 //! A holder's administrator sees of people what they have of the one wallet, and nobody else.
 
-use std::fmt;
-
 use holdfast_accounts::{NewInvitation, Outcome, ToldInvitation};
 use holdfast_domain::admin::listing::PersonFilter;
 use holdfast_domain::admin::{Authority, PersonRecord, Reach, Role};
+use holdfast_domain::debug_as;
 use holdfast_domain::{PersonId, Timestamp, WalletId};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -76,11 +75,7 @@ pub(crate) struct PersonView {
     ended_at: Option<Moment>,
 }
 
-impl fmt::Debug for PersonView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PersonView").field("id", &self.id).finish_non_exhaustive()
-    }
-}
+debug_as!(PersonView as it: "PersonView({})", it.id);
 
 fn wallet_of(authority: Authority) -> Option<String> {
     match authority.reach {
@@ -138,11 +133,7 @@ pub(crate) struct InvitedPerson {
     notice: Option<&'static str>,
 }
 
-impl fmt::Debug for InvitedPerson {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InvitedPerson").field("id", &self.id).finish_non_exhaustive()
-    }
-}
+debug_as!(InvitedPerson as it: "InvitedPerson({})", it.id);
 
 impl InvitedPerson {
     fn new(caller: &Caller, told: ToldInvitation, roles: &[Role]) -> Self {
@@ -193,11 +184,7 @@ pub(crate) struct InvitationDraft {
     reason: Option<String>,
 }
 
-impl fmt::Debug for InvitationDraft {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InvitationDraft").field("role", &self.role).finish_non_exhaustive()
-    }
-}
+debug_as!(InvitationDraft as it: "InvitationDraft({:?})", it.role);
 
 impl ChangeBody for InvitationDraft {
     const PRIVATE: &'static [&'static str] = &["email", "name"];

@@ -22,13 +22,13 @@
 //!   refused.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::fs::{File, Metadata, OpenOptions, metadata, read_link, symlink_metadata};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
+use holdfast_domain::debug_as;
 use rustix::fs::{OFlags, StatVfsMountFlags, fstatvfs, statvfs};
 use rustix::process::geteuid;
 
@@ -183,11 +183,7 @@ fn look(path: &Path) -> Result<Metadata, PathRefusal> {
     symlink_metadata(path).map_err(PathRefusal::Unreadable)
 }
 
-impl fmt::Debug for PathWalk<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PathWalk").field("at", &self.at).finish_non_exhaustive()
-    }
-}
+debug_as!(PathWalk<'_> as it: "PathWalk({:?})", it.at);
 
 impl<'a> PathWalk<'a> {
     fn new(path: &Path, owners: AcceptedOwners, facts: &'a dyn FactLookup) -> Self {

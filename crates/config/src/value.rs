@@ -17,6 +17,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use holdfast_domain::Timestamp;
+use holdfast_domain::debug_as;
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 use toml::de::DeValue;
@@ -40,11 +41,7 @@ impl Secret {
     }
 }
 
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Secret(…)")
-    }
-}
+debug_as!(Secret: "Secret(…)");
 
 /// A moment that prices begin at, and how it is spelled in the name of a price version: in UTC, so
 /// that one moment has one name.

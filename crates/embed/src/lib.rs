@@ -29,11 +29,11 @@ mod price;
 mod sale;
 mod seal;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::NodeName;
+use holdfast_domain::debug_as;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{LeaseMode, Nodes as _, Unavailable};
 pub use holdfast_domain::secret::ServerSecret;
@@ -82,11 +82,7 @@ impl Default for Options {
     }
 }
 
-impl fmt::Debug for Options {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Options").field("retention", &self.retention).finish_non_exhaustive()
-    }
-}
+debug_as!(Options as it: "Options({:?})", it.retention);
 
 /// Reason why a database was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -180,8 +176,4 @@ impl Holdfast {
     }
 }
 
-impl fmt::Debug for Holdfast {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Holdfast({})", self.inner.membership.node.name)
-    }
-}
+debug_as!(Holdfast as it: "Holdfast({})", it.inner.membership.node.name);

@@ -8,6 +8,7 @@ mod statements;
 use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
+use holdfast_domain::debug_as;
 use holdfast_domain::ports::Unavailable;
 use sea_orm::{QueryResult, Statement, Value};
 use tokio::sync::Semaphore;
@@ -42,11 +43,7 @@ pub(crate) struct Inner {
     tasks: TaskTracker,
 }
 
-impl std::fmt::Debug for Store {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Store")
-    }
-}
+debug_as!(Store: "Store");
 
 impl Store {
     /// Opens a database that `holdfast migrate up` has made ready, and starts its writer.

@@ -1,11 +1,10 @@
 //! API keys as they are answered: in lists, alone with their counters, and new with their secret.
 
-use std::fmt;
-
 use holdfast_accounts::{ApiKeyRecord, IssuedApiKey};
 use holdfast_domain::Micros;
 use holdfast_domain::admin::listing::{ApiKeyListing, LiveCredential};
 use holdfast_domain::credential::{ApiKey, Bearer};
+use holdfast_domain::debug_as;
 use holdfast_domain::limits::Counter;
 use holdfast_domain::model::ModelPattern;
 use holdfast_domain::ports::CounterSnapshot;
@@ -183,11 +182,7 @@ impl IssuedKeyView {
     }
 }
 
-impl fmt::Debug for IssuedKeyView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("IssuedKeyView").field(&self.api_key).finish()
-    }
-}
+debug_as!(IssuedKeyView as it: "IssuedKeyView({:?})", it.api_key);
 
 /// API keys that were issued together, in the order of the request.
 #[derive(Debug, Serialize, ToSchema)]

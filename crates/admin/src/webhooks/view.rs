@@ -6,11 +6,10 @@
 //!
 //! Of a receiver's answer there is its status, and never a body.
 
-use std::fmt;
-
 use holdfast_accounts::ToldWebhook;
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState, DisableReason, Origin};
 use holdfast_domain::admin::{Role, UseCase, WebhookRecord};
+use holdfast_domain::debug_as;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -107,11 +106,7 @@ impl WebhookView {
     }
 }
 
-impl fmt::Debug for WebhookView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WebhookView").field("id", &self.id).finish_non_exhaustive()
-    }
-}
+debug_as!(WebhookView as it: "WebhookView({})", it.id);
 
 /// A webhook with its secret.
 #[derive(Debug, Serialize, ToSchema)]
@@ -132,11 +127,7 @@ pub(crate) struct MadeWebhook {
 #[schema(value_type = String)]
 struct SecretView(String);
 
-impl fmt::Debug for SecretView {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SecretView(…)")
-    }
-}
+debug_as!(SecretView: "SecretView(…)");
 
 const TOLD: &str = "An earlier request with this Idempotency-Key made the secret, and it was told then. \
     If that answer was lost, POST /admin/v1/webhooks/{id}/rotate with a new Idempotency-Key for another \

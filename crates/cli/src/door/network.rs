@@ -16,6 +16,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use holdfast_config::Secret;
+use holdfast_domain::debug_as;
 use holdfast_net::AdminUrl;
 use holdfast_net::{one_shot, tls};
 use http::header::{AUTHORIZATION, CONNECTION, HOST, USER_AGENT};
@@ -145,11 +146,7 @@ impl NetworkDoor {
     }
 }
 
-impl std::fmt::Debug for NetworkDoor {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "NetworkDoor({})", self.url)
-    }
-}
+debug_as!(NetworkDoor as it: "NetworkDoor({})", it.url);
 
 /// Sends a request on a new connection, and reads the whole answer.
 async fn exchange(

@@ -4,9 +4,8 @@
 //! A task happens whether or not its caller waits for it. An error says that it did not happen, unless
 //! it is of COMMIT: the same command again finds out.
 
-use std::fmt;
-
 use holdfast_domain::Timestamp;
+use holdfast_domain::debug_as;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
@@ -70,11 +69,7 @@ impl WriteError {
     }
 }
 
-impl fmt::Debug for WriteTask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("WriteTask")
-    }
-}
+debug_as!(WriteTask: "WriteTask");
 
 impl WriteTask {
     /// A transaction that does this; what came of it goes to `to`.
