@@ -59,10 +59,11 @@ fn refused(answer: &clap::Error) -> ExitCode {
     let is_json = holdfast_config::arguments().take_while(|it| it != "--").any(|it| it == "--json");
     if answer.use_stderr() && is_json {
         let text = answer.to_string();
-        let message = match answer.kind() {
-            // Its text is the whole help.
-            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => "a subcommand is missing",
-            _ => text.strip_prefix("error: ").unwrap_or(&text).trim_end(),
+        // The text of a missing subcommand is the whole help.
+        let message = if answer.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            "a subcommand is missing"
+        } else {
+            text.strip_prefix("error: ").unwrap_or(&text).trim_end()
         };
         output::error(is_json, "bad_usage", message);
     } else if answer.print().is_err() {
