@@ -283,18 +283,20 @@ impl JournalState {
             AccountWrite::InsertApiKey(new) => self.api_keys.push(new),
             AccountWrite::UpdateApiKey(after) => {
                 let row = self.api_keys.iter_mut().find(|key| key.id == after.id);
-                row.into_iter().for_each(|row| *row = after.clone());
+                if let Some(row) = row {
+                    let standing = |key: &ApiKey| (key.suspended_at, key.revoked_at);
+                    if row.edited != after.edited && standing(row) == standing(&after) {
+                        let revision = self.limits_revisions.entry(row.wallet).or_insert(0);
+                        *revision = revision.saturating_add(1);
+                    }
+                    *row = after;
+                }
             }
             AccountWrite::InsertCredential(new, _) => {
                 self.credentials.insert(new.id, new);
             }
             AccountWrite::EndCredentials(api_key, at) => self.end_credentials(api_key, at),
             AccountWrite::SeedCounters(api_key, counters, now) => {
-                let wallet = self.api_key(api_key).map(|key| key.wallet);
-                if let Some(wallet) = wallet {
-                    let revision = self.limits_revisions.entry(wallet).or_insert(0);
-                    *revision = revision.saturating_add(1);
-                }
                 counters.into_iter().for_each(|counter| self.seed(api_key, counter, now));
             }
             // The posting itself moves the amount; the others are of actions that are not done here.
