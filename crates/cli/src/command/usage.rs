@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::sheet::given;
 use super::{Desk, key, wallet};
 use crate::arguments::{Format, Report, UsageBy};
+use crate::door::DoorError;
 use crate::failure::{CommandFailure, Result};
 use crate::output::{self, Output};
 use crate::table::{Column, Table};
@@ -67,8 +68,8 @@ pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result {
         ReportFormat::Table(table) => {
             let found = desk.door.get("/usage", &given(&query)).await;
             let found = found.map_err(|error| error.because(nothing))?;
-            let rows = member(&found, "data").as_array();
-            print(&table, by, rows.map(Vec::as_slice).unwrap_or_default())
+            let rows = member(&found, "data").as_array().ok_or(DoorError::NotTheApi);
+            print(&table, by, rows.map_err(|error| error.because(nothing))?)
         }
     }
 }
@@ -116,7 +117,7 @@ enum ReportFormat {
     Table(Table),
 }
 
-/// Format that was asked for; none for CSV.
+/// Format of the output by the options; none for CSV.
 fn format(output: Output, format: Option<Format>) -> Result<Option<Output>> {
     match (format, output) {
         (None, output) => Ok(Some(output)),
