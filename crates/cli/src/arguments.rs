@@ -358,8 +358,8 @@ pub(crate) mod tests {
         for words in beside.split(',') {
             assert!(found.remove(words), "{words}");
         }
-        let told = DOORS.iter().flat_map(|door| door.commands.clone());
-        assert_eq!(told.collect::<BTreeSet<_>>(), found);
+        let commands_of_doors = DOORS.iter().flat_map(|door| door.commands.clone());
+        assert_eq!(commands_of_doors.collect::<BTreeSet<_>>(), found);
         let without = DOORS.iter().filter(|door| door.commands.is_empty());
         let without: Vec<_> = without.map(|door| door.use_case.label()).collect();
         // Acts of people in a browser, and a note of the process.

@@ -65,7 +65,7 @@ pub const NAME_CHARS_MAX: usize = 64;
 /// Reasons for which a text is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextRefusal {
-    /// Its length, or a blank at its beginning or end.
+    /// A length out of bounds, or a blank at the beginning or the end.
     Form,
     /// A character that cannot be shown.
     Character(Unprintable),

@@ -1,6 +1,6 @@
 //! The engine's metrics with labels: their names, and their series from the start. A series that begins with its
 //! first event shows no growth to who watches it, so that whatever may be alarmed on begins at zero.
-//! What is counted with every operation is looked up once. Not here: when it is counted; and counters without
+//! Counters that every operation moves are looked up once. Not here: when it is counted; and counters without
 //! labels, which the catalogue registers, and which a place counts that few operations reach.
 
 mod calls;

@@ -28,7 +28,7 @@ use crate::transaction::errand::{Errand, OfferError, Verdict};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 use crate::transaction::hour::SummingStep;
 
-/// One expression for both databases: `each!(self, it => it.seen(now))`.
+/// Evaluates an expression for either database: `each!(self, it => it.seen(now))`.
 macro_rules! each {
     ($of:expr, $it:ident => $do:expr) => {
         by_database!($of; Self::Sqlite($it) => $do; Self::Postgres($it) => $do)

@@ -88,7 +88,7 @@ pub enum WebhookChange {
     },
     #[command(flatten)]
     Verb(WebhookVerb),
-    /// Have a server send a webhook.test event, in one try; `deliveries` says what came of it
+    /// Have a server send a webhook.test event, in one try; `deliveries` has its result
     Test {
         /// Id of the webhook
         #[arg(value_name = "UUID", value_parser = value::id)]

@@ -244,11 +244,11 @@ fn database_file<'a>(config: &'a Config, instead: &str) -> Result<&'a Path> {
 /// Notes how far a copy is. A short copy ends before the first note.
 fn progress() -> impl FnMut(u64, u64) + Send + 'static {
     let every = if io::stderr().is_terminal() { ON_TERMINAL } else { IN_FILE };
-    let mut told = Instant::now();
+    let mut noted = Instant::now();
     move |done, of| {
-        if told.elapsed() >= every {
+        if noted.elapsed() >= every {
             note(&format!("copied: {done} of {of} pages"));
-            told = Instant::now();
+            noted = Instant::now();
         }
     }
 }

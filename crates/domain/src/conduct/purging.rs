@@ -1,6 +1,6 @@
 //! Purging: deletes results past their time, a few a commit, while the database's clock is believed.
 //!
-//! What is deleted does not come back. The clocks are compared before every commit, not once for all: a database
+//! A deleted result does not come back. The clocks are compared before every commit, not once for all: a database
 //! whose clock was set a year ahead would else delete everything that there is (`clocks.rs`).
 
 use std::time::Duration;

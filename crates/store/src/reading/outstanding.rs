@@ -22,7 +22,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Where the database cannot be read.
+    /// [`Unavailable`] if the database cannot be read.
     pub async fn live_credentials(&self) -> Result<Vec<LiveCredential>, Unavailable> {
         self.read_transaction(move |db| {
             Box::pin(async move {
@@ -37,7 +37,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Where the database cannot be read.
+    /// [`Unavailable`] if the database cannot be read.
     pub async fn outstanding(&self) -> Result<OutstandingHolds, Unavailable> {
         use operation::Column;
         let held = operation::Entity::find()

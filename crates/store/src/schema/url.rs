@@ -70,8 +70,8 @@ impl DatabaseUrl {
     ///
     /// # Errors
     ///
-    /// Where it is neither `sqlite://` and a plain path nor `postgres://` and a server's database, or the program is
-    /// built without that database.
+    /// A [`BadDatabaseUrl`] if the text is neither `sqlite://` and a plain path nor `postgres://` and a server's
+    /// database, or if the program is built without that database.
     pub fn parse(url: &str) -> Result<Self, BadDatabaseUrl> {
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             return DatabaseLocation::server(url).map(Self);

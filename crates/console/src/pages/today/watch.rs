@@ -1,4 +1,4 @@
-//! What needs attention: stuck operations, unhealthy routes, low and empty wallets, nodes, the last ledger check.
+//! Alerts of *Home*: stuck operations, unhealthy routes, low and empty wallets, nodes, the last ledger check.
 //!
 //! Never: good news. A table without a row that is wrong is left out, unless only a part of its rows was read.
 
