@@ -4,6 +4,7 @@
 //! a check whose tool cannot be installed has failed. One thing may be out of reach: the database of
 //! advisories. Its check says so then, and has neither passed nor failed.
 
+mod commits;
 mod telemetry;
 
 use anyhow::{Result, ensure};
@@ -20,6 +21,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("fmt", |it| check(it, &["fmt", "--all", "--check"])),
     ("outside", check_outside),
     ("tidy", check_tidy),
+    ("commits", commits::check),
     ("doors", |it| check(it, DOORS)),
     ("telemetry", |it| telemetry::check(it).map(judge)),
     ("clippy", |it| check(it, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),

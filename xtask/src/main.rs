@@ -45,9 +45,8 @@ usage: cargo xtask <command>
                       embed, thumbnails, cli, gateway, xtask,
                       tests, browser, bench, examples, doc
   lint [check]...     run the checks, all of them unless some are named:
-                      fmt, outside, tidy, doors, telemetry, clippy, doc, deny, portable,
-                      advisories,
-                      machete
+                      fmt, outside, tidy, commits, doors, telemetry, clippy, doc, deny, portable,
+                      advisories, machete
   ci                  test, then lint
   docs                write the documents that are made from the code
   lines               count the lines of code of the product's crates
