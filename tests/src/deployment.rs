@@ -225,11 +225,23 @@ pub fn rendered(options: &[&str]) -> String {
 /// What Helm says of the chart with these options.
 #[must_use]
 pub fn try_rendered(options: &[&str]) -> Ran {
+    helm(&["template", "shop"], options)
+}
+
+/// The text that Helm prints after an installation of release `shop`.
+#[must_use]
+pub fn notes(options: &[&str]) -> String {
+    let ran = helm(&["install", "shop", "--dry-run=client"], options);
+    let (_, notes) = ran.stdout.split_once("NOTES:\n").unwrap_or_else(|| panic!("{ran:?}"));
+    notes.to_owned()
+}
+
+fn helm(command: &[&str], options: &[&str]) -> Ran {
     let program = std::env::var_os(HELM).map(PathBuf::from);
     let program = program.expect("HOLDFAST_TEST_HELM: `cargo xtask test tests` sets it");
     let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/helm/holdfast");
     let mut helm = Command::new(program);
-    helm.args(["template", "shop"]).arg(chart).args(options).env_clear();
+    helm.args(command).arg(chart).args(options).env_clear();
     Ran::of(&mut helm)
 }
 

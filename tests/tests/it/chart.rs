@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use holdfast_tests::deployment::{
-    Deployment, Source, object, objects, rendered, seconds, setting, try_rendered, words,
+    Deployment, Source, notes, object, objects, rendered, seconds, setting, try_rendered, words,
 };
 use holdfast_tests::postgres::Database;
 use holdfast_tests::{Gate, Gateway, Ran, Reply, Request, Site, Upstream, request_key};
@@ -280,6 +280,42 @@ fn helm_gives_no_page_without_tls_and_no_listener_without_an_address() {
     }
     let all = rendered(&[]);
     assert!(!all.contains("8083") && !all.contains("https://"), "{all}");
+}
+
+#[test]
+fn helm_refuses_a_value_of_another_form_by_its_place() {
+    for (value, place) in [
+        ("replicas=many", "/replicas"),
+        ("image.digest=sha256:short", "/image/digest"),
+        ("log.level=loud", "/log/level"),
+        ("drian.seconds=3", "drian"),
+        ("service.port=0", "/service/port"),
+        ("serviceMonitor.interval=30", "/serviceMonitor/interval"),
+        ("server.corsOrigins={https://a.example.com/path}", "/server/corsOrigins/0"),
+    ] {
+        let refused = try_rendered(&["--set", value]);
+        assert!(refused.code == Some(1) && refused.stderr.contains(place), "{value}: {refused:?}");
+    }
+}
+
+#[test]
+fn helm_notes_name_objects_of_the_release_and_commands_of_the_gateway() {
+    let objects = objects(&rendered(&[]));
+    let notes = notes(&[]);
+    for (kind, name) in [("Deployment", "shop-holdfast"), ("Service", "shop-holdfast")] {
+        drop(object(&objects, kind, name).clone());
+        assert!(notes.contains(&format!("{}/{name}", kind.to_lowercase())), "{notes}");
+    }
+    let commands: Vec<_> =
+        notes.lines().filter_map(|line| line.split_once("/usr/local/bin/holdfast ")).collect();
+    assert_eq!(commands.len(), 3, "{notes}");
+    for (_, command) in commands {
+        let mut verb = command.split_whitespace().take(2).collect::<Vec<_>>();
+        verb.push("--help");
+        let helped = Site::empty().cli(&verb);
+        assert_eq!(helped.code, Some(0), "{command}: {helped:?}");
+    }
+    assert!(notes.contains("The console is off."), "{notes}");
 }
 
 #[test]
