@@ -4,8 +4,8 @@
 //! silence. A suite that does not build, or ends without saying why, counts as one failure.
 //!
 //! ```text
-//! build all suites at once ─▶ database server ─▶ unit suites in one run ─▶ end to end ─▶ browser ─▶
-//! benchmark ─▶ examples ─▶ doc tests ─▶ the ten slowest tests ─▶ one line
+//! build all suites at once, and install programs ─▶ database server ─▶ unit suites in one run ─▶ end to end ─▶
+//! browser ─▶ benchmark ─▶ examples ─▶ doc tests ─▶ the ten slowest tests ─▶ one line
 //! ```
 //!
 //! All suites are built together, because the features that crates share are then resolved once: built one
@@ -16,22 +16,21 @@
 pub(crate) mod browser;
 pub(crate) mod clients;
 mod examples;
+mod programs;
 mod runner;
 mod tally;
 
 use std::{
     cmp::Reverse,
-    env,
-    path::PathBuf,
+    env, mem, thread,
     time::{Duration, Instant},
 };
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, anyhow, ensure};
 
 pub(crate) use self::runner::Runner;
 use self::{
-    browser::Browser,
-    clients::{Client, Clients},
+    programs::{SuiteNeeds, TestPrograms},
     runner::TestRun,
     tally::{FinishedTest, TestTally},
 };
@@ -40,10 +39,6 @@ use crate::{
     postgres::{PostgresServer, Purpose},
     previous,
     shell::{self, say, spell},
-    tools::{
-        debian::{self, DebianProgram},
-        helm,
-    },
     workspace::{THUMBNAILS, Workspace},
 };
 
@@ -94,23 +89,6 @@ const BROWSER: &str = "browser";
 const BENCH: &str = "bench";
 /// Prefix of the benchmark's tests that need this program, and the program's own name.
 const VALGRIND: &str = "valgrind";
-/// Tests whose names begin so need this program, which they are told of by this variable.
-const DEBIAN: &[(&str, &str, DebianProgram)] = &[
-    ("promtool", "HOLDFAST_TEST_PROMTOOL", debian::PROMTOOL),
-    ("postgres_haproxy", "HOLDFAST_TEST_HAPROXY", debian::HAPROXY),
-    ("systemd", "HOLDFAST_TEST_SYSTEMD_ANALYZE", debian::SYSTEMD_ANALYZE),
-];
-/// Tests whose names begin so need Helm, and a Python with Kubernetes' schemas.
-const HELM: [&str; 3] = ["helm", "postgres_helm", "postgres_haproxy_helm"];
-/// Tests whose names begin so need this program, for people who have not got it.
-const TOOLS: &[(&str, &str, &str)] = &[
-    ("lock", "python3", "there is no python3, whose SQLite holds the lock"),
-    ("sqlite", "python3", "there is no python3, whose SQLite reads and changes the file"),
-    ("postgres_clock", "cc", "there is no cc, which builds the library that a wrong clock is"),
-    ("disk", "prlimit", "there is no prlimit, which fills the disk of a running process"),
-];
-/// Prefix of the tests whose pages call the gateway in a browser.
-const CHROMIUM: &str = "chromium";
 /// Every example of the workspace and the one beside it, run to its end.
 const EXAMPLES: &str = "examples";
 /// The code in the documentation.
@@ -147,7 +125,12 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let started = Instant::now();
     let mut notes = Vec::new();
     let mut suites = Vec::new();
-    let is_built = runner.build()?;
+    let (is_built, mut programs) = thread::scope(|scope| {
+        let programs = scope.spawn(|| TestPrograms::prepare(workspace, is_wanted));
+        let is_built = runner.build()?;
+        let programs = programs.join().map_err(|_panic| anyhow!("an installation panicked"))??;
+        Ok::<_, anyhow::Error>((is_built, programs))
+    })?;
     say(&format!("build: {}", spell(started.elapsed())))?;
     let server = match wanted
         .iter()
@@ -169,12 +152,15 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
             })?);
         }
     }
+    let world = TestWorld { workspace, runner: &runner, server: server.as_ref() };
     for (name, package) in others {
         suites.push(time(name, || match name {
             _ if !is_built => Ok(TestRun::not_run()),
-            END_TO_END => end_to_end(workspace, &runner, package, server.as_ref(), &mut notes),
-            BROWSER => in_a_browser(workspace, &runner, package, &mut notes),
-            _ => with_gateway(workspace, &runner, package, server.as_ref(), &mut notes),
+            END_TO_END => {
+                world.end_to_end(package, mem::take(&mut programs.end_to_end), &mut notes)
+            }
+            BROWSER => world.in_a_browser(package, mem::take(&mut programs.browser), &mut notes),
+            _ => world.with_gateway(package, &mut notes),
         })?);
     }
     if is_wanted(EXAMPLES) {
@@ -270,142 +256,85 @@ fn with_server(
     }
 }
 
-fn with_gateway(
-    workspace: &Workspace,
-    runner: &Runner,
-    package: &str,
-    server: Option<&PostgresServer>,
-    notes: &mut Vec<String>,
-) -> Result<TestRun> {
-    let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
-        return Ok(TestRun::not_run());
-    };
-    // It measures a disk, and callgrind is asked by pipes in the folder that all processes share.
-    let mut env = vec![("HOLDFAST_BIN", gateway), ("TMPDIR", env::temp_dir())];
-    let mut skip = Vec::new();
-    match server {
-        Some(server) => env.extend(server.env()),
-        None => skip.push(format!("{POSTGRES}_")),
-    }
-    if !shell::has(VALGRIND) {
-        notes.push(format!(
-            "skipped, the tests with {VALGRIND}_ in their names: there is no {VALGRIND}"
-        ));
-        skip.push(format!("{VALGRIND}_"));
-    }
-    runner.run(&[package], &env, &skip)
+/// Suites that drive the gateway have these in common.
+struct TestWorld<'a> {
+    workspace: &'a Workspace,
+    runner: &'a Runner,
+    server: Option<&'a PostgresServer>,
 }
 
-fn end_to_end(
-    workspace: &Workspace,
-    runner: &Runner,
-    package: &str,
-    server: Option<&PostgresServer>,
-    notes: &mut Vec<String>,
-) -> Result<TestRun> {
-    // First: the gateway that is built last stays in its place in the target folder.
-    let previous = server.map(|_| previous::build(workspace));
-    let Some(gateway) = gateway::build(workspace)? else {
-        notes.push("the gateway does not build: its end-to-end suite counts as one failure".into());
-        return Ok(TestRun::not_run());
-    };
-    let mut env = Vec::from(gateway.env());
-    env.extend(runner::at_once(3));
-    let mut skip = Vec::new();
-    let Clients { python, node } = clients::prepare(&workspace.target)?;
-    let clients =
-        [("python", "HOLDFAST_TEST_PYTHON", python), ("node", "HOLDFAST_TEST_NODE_DIR", node)];
-    for (name, variable, client) in clients {
-        match client {
-            Client::Ready(path) => env.push((variable, path)),
-            Client::Missing(reason) => {
-                notes.push(format!("skipped, the tests with {name}_ in their names: {reason}"));
-                skip.push(name);
-            }
+impl TestWorld<'_> {
+    fn with_gateway(&self, package: &str, notes: &mut Vec<String>) -> Result<TestRun> {
+        let Some(gateway) = gateway::build_plain(self.workspace, gateway::Profile::Dev)? else {
+            return Ok(TestRun::not_run());
+        };
+        // It measures a disk, and callgrind is asked by pipes in the folder that all processes share.
+        let mut env = vec![("HOLDFAST_BIN", gateway), ("TMPDIR", env::temp_dir())];
+        let mut skip = Vec::new();
+        match self.server {
+            Some(server) => env.extend(server.env()),
+            None => skip.push(format!("{POSTGRES}_")),
         }
-    }
-    match server {
-        Some(server) => env.extend(server.env()),
-        None => skip.push(POSTGRES),
-    }
-    // Without a server these are skipped with all others that need one.
-    if let Some(built) = previous {
-        found(built, (previous::TESTS, previous::VARIABLE), (&mut env, &mut skip), notes);
-    }
-    for (name, variable, program) in DEBIAN {
-        let program = debian::find(workspace, *program);
-        found(program, (name, variable), (&mut env, &mut skip), notes);
-    }
-    match helm::find(workspace) {
-        Ok(path) if !skip.contains(&"python") => env.push(("HOLDFAST_TEST_HELM", path)),
-        Ok(_helm) => {
-            let names = HELM.join("_ or ");
+        if !shell::has(VALGRIND) {
             notes.push(format!(
-                "skipped, the tests with {names}_ in their names: they need Python's packages"
+                "skipped, the tests with {VALGRIND}_ in their names: there is no {VALGRIND}"
             ));
-            skip.extend(HELM);
+            skip.push(format!("{VALGRIND}_"));
         }
-        Err(error) => {
-            notes.push(format!(
-                "skipped, the tests with {}_ in their names: {error:#}",
-                HELM.join("_ or ")
-            ));
-            skip.extend(HELM);
-        }
+        self.runner.run(&[package], &env, &skip)
     }
-    if let Err(error) = browser::chromium() {
-        notes.push(format!("skipped, the tests with {CHROMIUM}_ in their names: {error:#}"));
-        skip.push(CHROMIUM);
-    }
-    for (name, _program, reason) in TOOLS.iter().filter(|(_, program, _)| !shell::has(program)) {
-        notes.push(format!("skipped, the tests with {name}_ in their names: {reason}"));
-        skip.push(name);
-    }
-    if !skip.is_empty() {
-        env.push(("HOLDFAST_SKIP", skip.join(",").into()));
-    }
-    // With the underscore: a test that is only called alike still runs.
-    let others = skip.into_iter().chain([BROWSER]);
-    let prefixes: Vec<String> = others.map(|name| format!("{name}_")).collect();
-    runner.run(&[package], &env, &prefixes)
-}
 
-/// Adds a program to the environment under its variable, or skips the tests of this prefix with the reason.
-fn found(
-    program: Result<PathBuf>,
-    (prefix, variable): (&'static str, &'static str),
-    (env, skip): (&mut Vec<(&'static str, PathBuf)>, &mut Vec<&'static str>),
-    notes: &mut Vec<String>,
-) {
-    match program {
-        Ok(path) => env.push((variable, path)),
-        Err(error) => {
-            notes.push(format!("skipped, the tests with {prefix}_ in their names: {error:#}"));
-            skip.push(prefix);
+    fn end_to_end(
+        &self,
+        package: &str,
+        mut needs: SuiteNeeds,
+        notes: &mut Vec<String>,
+    ) -> Result<TestRun> {
+        // First: the gateway that is built last stays in its place in the target folder.
+        let previous = self.server.map(|_| previous::build(self.workspace));
+        let Some(gateway) = gateway::build(self.workspace)? else {
+            notes.push(
+                "the gateway does not build: its end-to-end suite counts as one failure".into(),
+            );
+            return Ok(TestRun::not_run());
+        };
+        needs.env.extend(gateway.env());
+        needs.env.extend(runner::at_once(3));
+        match self.server {
+            Some(server) => needs.env.extend(server.env()),
+            // The closing lines have its reason already.
+            None => needs.skip.push(POSTGRES),
         }
+        // Without a server these are skipped with all others that need one.
+        if let Some(built) = previous {
+            needs.add(built, (previous::TESTS, previous::VARIABLE));
+        }
+        notes.append(&mut needs.notes);
+        if !needs.skip.is_empty() {
+            needs.env.push(("HOLDFAST_SKIP", needs.skip.join(",").into()));
+        }
+        // With the underscore: a test that is only called alike still runs.
+        let others = needs.skip.into_iter().chain([BROWSER]);
+        let prefixes: Vec<String> = others.map(|name| format!("{name}_")).collect();
+        self.runner.run(&[package], &needs.env, &prefixes)
     }
-}
 
-/// The console's own suite: a part of the end-to-end tests, with the machine for itself.
-fn in_a_browser(
-    workspace: &Workspace,
-    runner: &Runner,
-    package: &str,
-    notes: &mut Vec<String>,
-) -> Result<TestRun> {
-    let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
-        return Ok(TestRun::not_run());
-    };
-    let only = format!("{BROWSER}_");
-    let (mut env, mut skip) = (vec![("HOLDFAST_BIN", gateway)], Vec::new());
-    match Browser::prepare(workspace)? {
-        Ok(browser) => env.extend(browser.env()),
-        Err(reason) => {
-            notes.push(format!("skipped, the tests with {only} in their names: {reason}"));
-            skip.push(only.clone());
-        }
+    /// The console's own suite: a part of the end-to-end tests, with the machine for itself.
+    fn in_a_browser(
+        &self,
+        package: &str,
+        mut needs: SuiteNeeds,
+        notes: &mut Vec<String>,
+    ) -> Result<TestRun> {
+        let Some(gateway) = gateway::build_plain(self.workspace, gateway::Profile::Dev)? else {
+            return Ok(TestRun::not_run());
+        };
+        needs.env.push(("HOLDFAST_BIN", gateway));
+        notes.append(&mut needs.notes);
+        let only = format!("{BROWSER}_");
+        let skip: Vec<String> = needs.skip.iter().map(|name| format!("{name}_")).collect();
+        self.runner.run_some((&[package], Some(&only)), &needs.env, &skip)
     }
-    runner.run_some((&[package], Some(&only)), &env, &skip)
 }
 
 fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
