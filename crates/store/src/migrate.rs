@@ -18,6 +18,9 @@
 //! agreed to lose, nor the tables of a node whose lease is live. Waits for writers end after
 //! `BUSY`.
 
+#[cfg(all(feature = "sqlite", feature = "postgres"))]
+pub mod copy;
+
 use std::time::Duration;
 
 use holdfast_domain::Timestamp;

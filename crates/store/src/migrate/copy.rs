@@ -1,0 +1,451 @@
+//! Copy of a ledger from a SQLite file into an empty PostgreSQL database of the same schema.
+//!
+//! ```text
+//! file (locked, read) ─▶ lines of COPY ─▶ one transaction of the server: tables, digests, sequences ─▶ mark ─▶ COMMIT
+//! ```
+//!
+//! The copy is one transaction on the server: an interruption leaves an empty database, and the command is started
+//! again. Each table is read back before COMMIT, and its rows are compared by number and digest with those of the file.
+//!
+//! Before COMMIT the file is marked as copied, because two databases that both serve would sell the same balance twice.
+//! A crash between mark and COMMIT leaves a marked file and an empty server; [`forget`] removes the mark. The caller
+//! holds the right to serve the file meanwhile, so that no gateway writes into it.
+//!
+//! Tables and columns are read from both catalogs and must agree, so a later migration needs no line here. Triggers of
+//! the tables are off in the transaction: they forbid what a copy does, such as an entry of the audit log that is not
+//! the next one. Foreign keys, checks and unique indexes hold.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use futures_util::TryStreamExt as _;
+use holdfast_failpoint::{self as failpoint, Step};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+use sqlx::postgres::PgConnection;
+use sqlx::{AssertSqlSafe, Executor as _, Row as _};
+use tokio::sync::mpsc;
+
+use super::{BUSY, LOCK};
+use crate::backend;
+use crate::error::SchemaError;
+use crate::schema::url::DatabaseUrl;
+
+/// `user_version` of a file whose ledger was copied: `HFMV`. The schema uses that number for nothing else.
+const MARK: i64 = 0x4846_4D56;
+/// Bytes of lines that are sent at once.
+const CHUNK: usize = 1 << 20;
+/// Chunks that the file's reader may be ahead of the server.
+const CHUNKS_AHEAD: usize = 4;
+/// Table of the applied migrations: each database has its own rows.
+const MIGRATIONS: &str = "holdfast_migrations";
+/// Column of the file that the server has as a sequence.
+const ONLY_IN_FILES: (&str, &str) = ("wallets", "entries");
+/// Table that the server derives from operations.
+const ONLY_ON_SERVERS: &str = "running";
+/// Sequences that belong to no identity column, with the greatest number that was drawn.
+const SEQUENCES: [(&str, &str); 2] = [
+    ("operations_seq", "SELECT max(seq) FROM operations"),
+    (
+        "entries_seq",
+        "SELECT max(number) FROM (SELECT number FROM transfers UNION ALL SELECT number FROM postings) AS numbers",
+    ),
+];
+
+/// A table with equal rows in both databases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableCopy {
+    /// Name of the table.
+    pub table: String,
+    /// Number of its rows.
+    pub rows: u64,
+    /// Sum of the digests of its rows, which does not depend on their order.
+    pub digest: u128,
+}
+
+/// A copy that failed. The server's database is as empty as before, unless its COMMIT is unconfirmed.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// The source is not a file.
+    #[error("the configured database is not a SQLite file")]
+    NotAFile,
+    /// The target is not a server.
+    #[error("the target is not a PostgreSQL server: write postgres://USER:PASSWORD@HOST/DATABASE")]
+    NotAServer,
+    /// One of the databases does not have the schema of this program.
+    #[error("{0} does not have this program's schema")]
+    Schema(&'static str, #[source] SchemaError),
+    /// The target has rows.
+    #[error("table {0} of the target has rows: a ledger is copied into an empty database")]
+    Filled(String),
+    /// A table or column exists in one database only.
+    #[error("table {0} is not the same in both databases")]
+    Shape(String),
+    /// Rows were read back that are not those of the file.
+    #[error("table {0} differs after the copy")]
+    Differs(String),
+    /// The file cannot be read or marked.
+    #[error("{0} cannot be read or marked")]
+    File(PathBuf, #[source] rusqlite::Error),
+    /// The connection was lost at COMMIT: either all rows are there, or none.
+    #[error(
+        "the answer to COMMIT was lost: run `holdfast ledger verify` on the target before a gateway serves either \
+         database"
+    )]
+    Unconfirmed(#[source] sqlx::Error),
+    /// The server cannot be read or written.
+    #[error("the server cannot be read or written")]
+    Server(#[source] sqlx::Error),
+}
+
+/// Table of the file with the columns that are copied, in one order for both databases.
+#[derive(Debug, Clone)]
+struct CopiedTable {
+    name: String,
+    columns: Vec<String>,
+    /// Columns that the server has as booleans.
+    booleans: BTreeSet<usize>,
+    /// Tables that its foreign keys refer to.
+    refers: Vec<String>,
+}
+
+/// Number of rows, and the sum of their digests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct RowSum {
+    rows: u64,
+    digest: u128,
+}
+
+/// Copies the ledger, marks the file, and returns the tables; `progress` gets each table when its rows are equal. The
+/// caller holds the right to serve the file. Not cancel safe: a dropped copy may leave the mark, never rows.
+///
+/// # Errors
+///
+/// If the databases are not of this kind and schema, the target has rows, a table differs, or one of them fails.
+pub async fn copy(
+    from: &DatabaseUrl,
+    to: &DatabaseUrl,
+    progress: impl Fn(&TableCopy),
+) -> Result<Vec<TableCopy>, CopyError> {
+    let file = from.file().ok_or(CopyError::NotAFile)?;
+    if to.file().is_some() {
+        return Err(CopyError::NotAServer);
+    }
+    super::check(from, BUSY).await.map_err(|error| CopyError::Schema("the file", error))?;
+    super::check(to, BUSY).await.map_err(|error| CopyError::Schema("the target", error))?;
+    let db = backend::migrate(to, BUSY).await;
+    let db = db.map_err(|error| CopyError::Schema("the target", SchemaError::Connect(error)))?;
+    let copied = async {
+        let mut server =
+            db.get_postgres_connection_pool().acquire().await.map_err(CopyError::Server)?;
+        let copied = within_transaction(file, &mut server, progress).await;
+        if copied.is_err() {
+            // An open COPY or a lost connection refuses it: the server rolls back by itself when the connection ends.
+            drop(server.execute("ROLLBACK").await);
+        }
+        copied
+    }
+    .await;
+    let closed = db.close().await;
+    let tables = copied?;
+    closed.map_err(|error| CopyError::Schema("the target", SchemaError::Failed(error)))?;
+    Ok(tables)
+}
+
+/// True if the ledger of this file was copied to a server, which serves it now. A server is never marked.
+///
+/// # Errors
+///
+/// If the file cannot be read.
+pub fn is_copied(url: &DatabaseUrl) -> Result<bool, CopyError> {
+    let Some(file) = url.file() else { return Ok(false) };
+    let read =
+        || opened(file)?.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+    Ok(read().map_err(|error| CopyError::File(file.to_owned(), error))? == MARK)
+}
+
+/// Removes the mark of a copied file, so that it is served again.
+///
+/// # Errors
+///
+/// If the file cannot be written.
+pub fn forget(url: &DatabaseUrl) -> Result<(), CopyError> {
+    let Some(file) = url.file() else { return Ok(()) };
+    mark(file, 0)
+}
+
+fn mark(file: &Path, mark: i64) -> Result<(), CopyError> {
+    let write = || opened(file)?.pragma_update(None, "user_version", mark);
+    write().map_err(|error| CopyError::File(file.to_owned(), error))
+}
+
+/// A connection that makes no file: its caller has found one.
+fn opened(file: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(file, flags)?;
+    connection.busy_timeout(BUSY)?;
+    Ok(connection)
+}
+
+async fn within_transaction(
+    file: &Path,
+    server: &mut PgConnection,
+    progress: impl Fn(&TableCopy),
+) -> Result<Vec<TableCopy>, CopyError> {
+    for sql in ["BEGIN ISOLATION LEVEL READ COMMITTED", LOCK, "SET LOCAL bytea_output = 'hex'"] {
+        server.execute(sql).await.map_err(CopyError::Server)?;
+    }
+    let tables = tables(file, server).await?;
+    prepare(server, &tables).await?;
+    let mut copied = Vec::new();
+    for table in &tables {
+        let sent = send(file, server, table).await?;
+        if read_back(server, table).await? != sent {
+            return Err(CopyError::Differs(table.name.clone()));
+        }
+        let RowSum { rows, digest } = sent;
+        let table = TableCopy { table: table.name.clone(), rows, digest };
+        progress(&table);
+        copied.push(table);
+    }
+    finish(server, &tables).await?;
+    failpoint::reach(Step::CommandWritten);
+    // First: a copied file that is not marked could be served beside the server.
+    mark(file, MARK)?;
+    // The rows may be there or not: the mark stays, and whether the file is served again is the operator's decision.
+    server.execute("COMMIT").await.map_err(CopyError::Unconfirmed)?;
+    Ok(copied)
+}
+
+/// The file's tables, a table after those that it refers to.
+async fn tables(file: &Path, server: &mut PgConnection) -> Result<Vec<CopiedTable>, CopyError> {
+    let columns = "SELECT table_name::text, column_name::text, data_type = 'boolean' FROM information_schema.columns
+        WHERE table_schema = current_schema()";
+    let rows = server.fetch_all(columns).await.map_err(CopyError::Server)?;
+    let mut theirs = BTreeSet::new();
+    let mut booleans = BTreeSet::new();
+    for row in &rows {
+        let column: (String, String) = (text(row, 0)?, text(row, 1)?);
+        if row.try_get(2).map_err(CopyError::Server)? {
+            booleans.insert(column.clone());
+        }
+        theirs.insert(column);
+    }
+    theirs.retain(|(table, _)| table != MIGRATIONS && table != ONLY_ON_SERVERS);
+    let failed = |error| CopyError::File(file.to_owned(), error);
+    let mut left = catalog(file).map_err(failed)?;
+    let ours: BTreeSet<(String, String)> = left
+        .iter()
+        .flat_map(|table| table.columns.iter().map(|it| (table.name.clone(), it.clone())))
+        .collect();
+    if let Some((table, _)) = ours.symmetric_difference(&theirs).next() {
+        return Err(CopyError::Shape(table.clone()));
+    }
+    let mut ordered: Vec<CopiedTable> = Vec::new();
+    while !left.is_empty() {
+        let is_ready = |table: &CopiedTable| {
+            let mut others = table.refers.iter().filter(|it| **it != table.name);
+            others.all(|name| ordered.iter().any(|it| it.name == *name))
+        };
+        // Tables that refer to each other: no order would do.
+        let Some(ready) = left.iter().position(is_ready) else {
+            return Err(CopyError::Shape(left.remove(0).name));
+        };
+        let mut table = left.remove(ready);
+        let is_boolean = |name: &String| booleans.contains(&(table.name.clone(), name.clone()));
+        let places = table.columns.iter().enumerate().filter(|(_, name)| is_boolean(name));
+        table.booleans = places.map(|(place, _)| place).collect();
+        ordered.push(table);
+    }
+    Ok(ordered)
+}
+
+/// Tables of the file by their names. Which of their columns are booleans, SQLite does not know.
+fn catalog(file: &Path) -> rusqlite::Result<Vec<CopiedTable>> {
+    let connection = opened(file)?;
+    let strings = |sql: &str, of: &[&str]| -> rusqlite::Result<Vec<String>> {
+        let mut statement = connection.prepare(sql)?;
+        let rows = statement.query_map(rusqlite::params_from_iter(of), |row| row.get(0))?;
+        rows.collect()
+    };
+    let names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+        AND name <> ?1 ORDER BY name";
+    let mut tables = Vec::new();
+    for name in strings(names, &[MIGRATIONS])? {
+        let mut columns = strings("SELECT name FROM pragma_table_info(?1) ORDER BY cid", &[&name])?;
+        columns.retain(|column| (name.as_str(), column.as_str()) != ONLY_IN_FILES);
+        let refers = "SELECT DISTINCT \"table\" FROM pragma_foreign_key_list(?1)";
+        let refers = strings(refers, &[&name])?;
+        tables.push(CopiedTable { name, columns, booleans: BTreeSet::new(), refers });
+    }
+    Ok(tables)
+}
+
+/// Locks the tables, makes sure that they have no rows but those of the schema, and puts their triggers off.
+async fn prepare(server: &mut PgConnection, tables: &[CopiedTable]) -> Result<(), CopyError> {
+    for CopiedTable { name, .. } in tables {
+        let sql = format!("ALTER TABLE {name} DISABLE TRIGGER USER");
+        server.execute(AssertSqlSafe(sql)).await.map_err(CopyError::Server)?;
+        // A row with the number one that says nothing yet: the state that a migration begins with.
+        let sql = match name.as_str() {
+            "audit_head" => "DELETE FROM audit_head WHERE seq = 0",
+            "usage_summed" => {
+                "DELETE FROM usage_summed WHERE (steps, operations_to, postings_to) = (0, 0, 0)"
+            }
+            _other => "",
+        };
+        if !sql.is_empty() {
+            server.execute(sql).await.map_err(CopyError::Server)?;
+        }
+        let sql = format!("SELECT EXISTS (SELECT FROM {name})");
+        let row = server.fetch_one(AssertSqlSafe(sql)).await.map_err(CopyError::Server)?;
+        if row.try_get(0).map_err(CopyError::Server)? {
+            return Err(CopyError::Filled(name.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// Sends the rows of a table.
+async fn send(
+    file: &Path,
+    server: &mut PgConnection,
+    table: &CopiedTable,
+) -> Result<RowSum, CopyError> {
+    let (lines, mut chunks) = mpsc::channel::<Vec<u8>>(CHUNKS_AHEAD);
+    let reader = tokio::task::spawn_blocking({
+        let (file, table) = (file.to_owned(), table.clone());
+        move || read(&file, &table, &lines)
+    });
+    let sql = format!("COPY {} ({}) FROM STDIN", table.name, table.columns.join(", "));
+    let mut copy = server.copy_in_raw(&sql).await.map_err(CopyError::Server)?;
+    while let Some(chunk) = chunks.recv().await {
+        copy.send(chunk).await.map_err(CopyError::Server)?;
+    }
+    match reader.await {
+        Ok(Ok(sum)) => {
+            copy.finish().await.map_err(CopyError::Server)?;
+            Ok(sum)
+        }
+        Ok(Err(error)) => {
+            copy.abort("the file cannot be read").await.map_err(CopyError::Server)?;
+            Err(CopyError::File(file.to_owned(), error))
+        }
+        Err(_panic) => Err(CopyError::Differs(table.name.clone())),
+    }
+}
+
+/// Reads the rows of a table as lines of COPY. Ends early if the other side has gone.
+fn read(
+    file: &Path,
+    table: &CopiedTable,
+    chunks: &mpsc::Sender<Vec<u8>>,
+) -> rusqlite::Result<RowSum> {
+    let connection = opened(file)?;
+    let sql = format!("SELECT {} FROM {}", table.columns.join(", "), table.name);
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    let (mut sum, mut chunk, mut line) = (RowSum::default(), Vec::new(), String::new());
+    while let Some(row) = rows.next()? {
+        line.clear();
+        for place in 0..table.columns.len() {
+            if place > 0 {
+                line.push('\t');
+            }
+            write_value(&mut line, row.get_ref(place)?, table.booleans.contains(&place))?;
+        }
+        line.push('\n');
+        sum.add(line.as_bytes());
+        chunk.extend_from_slice(line.as_bytes());
+        if chunk.len() >= CHUNK && chunks.blocking_send(std::mem::take(&mut chunk)).is_err() {
+            return Ok(sum);
+        }
+    }
+    // A receiver that has gone has its own error.
+    drop(chunks.blocking_send(chunk));
+    Ok(sum)
+}
+
+/// Writes a value as the server writes it itself in the text format of COPY.
+fn write_value(line: &mut String, value: ValueRef<'_>, is_boolean: bool) -> rusqlite::Result<()> {
+    match value {
+        ValueRef::Null => line.push_str("\\N"),
+        ValueRef::Integer(number) if is_boolean => line.push(if number == 0 { 'f' } else { 't' }),
+        ValueRef::Integer(number) => line.push_str(&number.to_string()),
+        ValueRef::Real(number) => line.push_str(&number.to_string()),
+        ValueRef::Text(text) => {
+            for character in std::str::from_utf8(text)?.chars() {
+                match character {
+                    '\\' => line.push_str("\\\\"),
+                    '\u{8}' => line.push_str("\\b"),
+                    '\u{c}' => line.push_str("\\f"),
+                    '\n' => line.push_str("\\n"),
+                    '\r' => line.push_str("\\r"),
+                    '\t' => line.push_str("\\t"),
+                    '\u{b}' => line.push_str("\\v"),
+                    other => line.push(other),
+                }
+            }
+        }
+        ValueRef::Blob(bytes) => {
+            line.push_str("\\\\x");
+            for byte in bytes {
+                for digit in [byte >> 4, byte & 15] {
+                    line.extend(char::from_digit(u32::from(digit), 16));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+impl RowSum {
+    fn add(&mut self, line: &[u8]) {
+        let mut digest = [0; 16];
+        blake3::Hasher::new().update(line).finalize_xof().fill(&mut digest);
+        self.rows += 1;
+        self.digest = self.digest.wrapping_add(u128::from_le_bytes(digest));
+    }
+}
+
+/// Rows of a table as the server has them.
+async fn read_back(server: &mut PgConnection, table: &CopiedTable) -> Result<RowSum, CopyError> {
+    let sql = format!("COPY {} ({}) TO STDOUT", table.name, table.columns.join(", "));
+    let mut stream = server.copy_out_raw(&sql).await.map_err(CopyError::Server)?;
+    let mut sum = RowSum::default();
+    // By PostgreSQL's protocol each message has one row.
+    while let Some(line) = stream.try_next().await.map_err(CopyError::Server)? {
+        sum.add(&line);
+    }
+    Ok(sum)
+}
+
+/// Lists what runs, sets the sequences behind the greatest numbers, and puts the triggers on again.
+async fn finish(server: &mut PgConnection, tables: &[CopiedTable]) -> Result<(), CopyError> {
+    let mut statements = vec![format!(
+        "INSERT INTO {ONLY_ON_SERVERS} (op_seq) SELECT seq FROM operations WHERE phase IN ('leased', 'recorded')"
+    )];
+    let set = |sequence: &str, greatest: &str| {
+        format!(
+            "SELECT setval('{sequence}', greatest) FROM ({greatest}) AS numbers (greatest) WHERE greatest > 0"
+        )
+    };
+    statements.extend(SEQUENCES.map(|(sequence, greatest)| set(sequence, greatest)));
+    let owned = "SELECT table_name::text, column_name::text,
+        pg_get_serial_sequence(quote_ident(table_name), column_name) FROM information_schema.columns
+        WHERE table_schema = current_schema() AND is_identity = 'YES'";
+    for row in server.fetch_all(owned).await.map_err(CopyError::Server)? {
+        let (table, column, sequence) = (text(&row, 0)?, text(&row, 1)?, text(&row, 2)?);
+        statements.push(set(&sequence, &format!("SELECT max({column}) FROM {table}")));
+    }
+    statements
+        .extend(tables.iter().map(|it| format!("ALTER TABLE {} ENABLE TRIGGER USER", it.name)));
+    for sql in statements {
+        server.execute(AssertSqlSafe(sql)).await.map_err(CopyError::Server)?;
+    }
+    Ok(())
+}
+
+fn text(row: &sqlx::postgres::PgRow, place: usize) -> Result<String, CopyError> {
+    row.try_get(place).map_err(CopyError::Server)
+}
