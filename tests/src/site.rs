@@ -289,9 +289,17 @@ impl Site {
     /// until it listens.
     #[must_use]
     pub fn serve_until(&self, failpoint: &str) -> Gateway {
-        let mut command = self.command_of(&failpoint_binary());
-        command.arg("serve").env("HOLDFAST_FAILPOINT", failpoint);
+        let mut command = self.command_until(failpoint);
+        command.arg("serve");
         Gateway::start(command, Arc::clone(&self.folder))
+    }
+
+    /// The binary that stops for ever at an arrival at a step, in this folder.
+    #[must_use]
+    pub fn command_until(&self, failpoint: &str) -> Command {
+        let mut command = self.command_of(&failpoint_binary());
+        command.env("HOLDFAST_FAILPOINT", failpoint);
+        command
     }
 
     /// The binary in this folder, with this environment and nothing else of the tests' own.

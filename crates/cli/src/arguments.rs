@@ -97,7 +97,12 @@ pub enum Command {
 pub enum ProcessCommand {
     /// Serve the API until SIGTERM or SIGINT, then let running operations finish; SIGHUP, or a change of
     /// the configuration file, has it read again
-    Serve,
+    Serve {
+        /// Serve a SQLite file although its ledger was copied to a server: only after that copy was given up, because
+        /// two databases that both serve sell the same balance twice
+        #[arg(long)]
+        again: bool,
+    },
     /// Serve clients beside a gateway: give each chat completion a request key, and ask again under it
     ///
     /// A client that cannot make request keys uses the address of this, and /v1, as its base URL, and its own
@@ -190,6 +195,14 @@ pub enum Migrate {
     },
     /// List the migrations and when each was applied
     Status,
+    /// Copy the ledger of a SQLite file, which no gateway serves meanwhile, into an empty PostgreSQL database that
+    /// `migrate up` has prepared; afterwards only the copy is served
+    Copy {
+        /// Database of the copy: postgres://USER:PASSWORD@HOST/DATABASE; without a password, that of PGPASSWORD or
+        /// of the password file
+        #[arg(long, value_name = "URL")]
+        to: String,
+    },
 }
 
 /// Checks beyond the configuration itself.

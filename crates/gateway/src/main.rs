@@ -101,7 +101,7 @@ fn run(cli: Cli) -> Result<(), CommandFailure> {
 async fn command(cli: Cli) -> Result<(), CommandFailure> {
     let output = Output::new(cli.json);
     let place = PlaceFlags { config: cli.config, server: cli.server };
-    match cli.command.unwrap_or(Command::Process(ProcessCommand::Serve)) {
+    match cli.command.unwrap_or(Command::Process(ProcessCommand::Serve { again: false })) {
         Command::Process(command) => process(output, place, command).await,
         Command::Maintenance(command) => maintain(output, place, command).await,
         Command::Admin(command) => administer(output, place, *command).await,
@@ -124,10 +124,11 @@ async fn process(
             }
             sidecar::run(*order).await
         }
-        ProcessCommand::Serve => {
+        ProcessCommand::Serve { again } => {
             let instead = "it is what serves: leave --server and HOLDFAST_SERVER out";
-            let serve =
-                async |file: ConfigFile| Box::pin(serve::run(file.load(SecretUse::All)?)).await;
+            let serve = async |file: ConfigFile| {
+                Box::pin(serve::run(file.load(SecretUse::All)?, again)).await
+            };
             place.here("serve", instead, serve).await
         }
         ProcessCommand::CheckConfig(checks) => {

@@ -56,10 +56,10 @@ const LINGER: Duration = Duration::from_secs(2);
 const CLOSE: Duration = Duration::from_secs(10);
 
 /// Serves until SIGTERM, SIGINT (without a configuration file also SIGHUP) or another process of its name; a second
-/// signal ends it at once.
-pub(crate) async fn run(config: Config) -> Result<(), CommandFailure> {
+/// signal ends it at once. A file whose ledger was copied to a server is refused, unless it is served `again`.
+pub(crate) async fn run(config: Config, again: bool) -> Result<(), CommandFailure> {
     let mut signals = Signals::listen().context("signals cannot be received")?;
-    let (app, listeners, exporter) = App::open(config).await?;
+    let (app, listeners, exporter) = App::open(config, again).await?;
     let app = Arc::new(app);
     let doors = Doors::open(&app);
     let tasks = app.tasks(&mut signals);

@@ -37,6 +37,7 @@ mod configuration;
 mod console;
 mod console_hostile;
 mod console_scale;
+mod copies;
 mod cors;
 mod costs;
 mod coverage;

@@ -45,6 +45,10 @@ const EXAMPLES: &[[&str; 2]] = &[
     ["holdfast migrate up", "holdfast migrate up --config /etc/holdfast/holdfast.toml"],
     ["holdfast migrate down", "holdfast migrate down --yes"],
     ["holdfast migrate status", "holdfast migrate status --json"],
+    [
+        "holdfast migrate copy --to postgres://holdfast@db.internal/holdfast",
+        "holdfast migrate copy --to postgres://holdfast@db.internal/holdfast --json",
+    ],
     ["holdfast backup /var/backups/holdfast.db", "holdfast backup monday.db --json"],
     [
         "holdfast restore --check /var/backups/holdfast.db",

@@ -1,8 +1,9 @@
 //! `holdfast migrate`
 
 use anyhow::{Context, anyhow};
-use holdfast_store::ServeLock;
+use holdfast_store::migrate::copy::{CopyError, TableCopy, copy};
 use holdfast_store::migrate::{self, IfFilled, MigrationStatus, SchemaError};
+use holdfast_store::{DatabaseUrl, ServeLock};
 use holdfast_wire::api::rfc3339;
 use serde::Serialize;
 
@@ -22,6 +23,19 @@ struct StepView {
 impl From<MigrationStatus> for StepView {
     fn from(step: MigrationStatus) -> Self {
         Self { version: step.version, name: step.name, applied_at: step.applied_at.map(rfc3339) }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct TableView {
+    table: String,
+    rows: u64,
+    digest: String,
+}
+
+impl From<TableCopy> for TableView {
+    fn from(TableCopy { table, rows, digest }: TableCopy) -> Self {
+        Self { table, rows, digest: format!("{digest:032x}") }
     }
 }
 
@@ -61,7 +75,34 @@ pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> R
             let fields = [("version", step.version.to_string()), ("taken_back", step.name.clone())];
             output.object(&StepView::from(step), &fields)
         }
+        Migrate::Copy { to } => copied(output, url, to).await,
     }
+}
+
+async fn copied(output: Output, from: &DatabaseUrl, to: &str) -> Result {
+    const NOTHING: &str = "nothing was copied";
+    // Parsed here and not by the parser of arguments, whose errors repeat the value with its password.
+    let to = DatabaseUrl::parse(to)
+        .map_err(|error| CommandFailure::Usage(anyhow!("{NOTHING}: --to is not a URL: {error}")))?;
+    migrate::exists(from).context(NOTHING)?;
+    let _nobody_serves = ServeLock::take(from).context(NOTHING)?;
+    let progress = |it: &TableCopy| note(&format!("copied: {} rows of {}", it.rows, it.table));
+    let copied = copy(from, &to, progress).await;
+    if let Err(error @ (CopyError::NotAFile | CopyError::NotAServer | CopyError::Filled(_))) =
+        copied
+    {
+        return Err(CommandFailure::Usage(anyhow!("{NOTHING}: {error}")));
+    }
+    let tables: Vec<_> =
+        copied.context("the copy was not confirmed")?.into_iter().map(TableView::from).collect();
+    note(&format!(
+        "the file is marked, and `serve` refuses it: set database.url to {to}, keep server.secrets, and start the gateway"
+    ));
+    Table::whole(output, &TABLES).print(&tables, &tables, |table, name| match name {
+        "table" => table.table.clone(),
+        "rows" => table.rows.to_string(),
+        _digest => table.digest.clone(),
+    })
 }
 
 fn list(output: Output, steps: Vec<MigrationStatus>) -> Result {
@@ -75,3 +116,4 @@ fn list(output: Output, steps: Vec<MigrationStatus>) -> Result {
 
 const COLUMNS: [Column; 3] =
     [Column::number("version"), Column::text("name"), Column::moment("applied_at")];
+const TABLES: [Column; 3] = [Column::text("table"), Column::number("rows"), Column::text("digest")];

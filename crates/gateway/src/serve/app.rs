@@ -55,6 +55,7 @@ impl App {
     /// Opens the parts. The run consumes the sockets and the exporter of spans, so they are returned beside them.
     pub(super) async fn open(
         config: Config,
+        again: bool,
     ) -> Result<(Self, Listeners, Option<Exporter>), CommandFailure> {
         let log = telemetry::log(&config.log)?;
         let metrics = telemetry::metrics()?;
@@ -63,6 +64,7 @@ impl App {
         // Before anything is written: the lock of a file proves that no other process serves it. A server's database
         // may have several.
         let lock = Arc::new(ServeLock::take(&config.database).context("serve was not started")?);
+        start::refuse_copied(&config, again).context("serve was not started")?;
         let listeners = Listeners::bind(&config)?;
         let addresses = listeners.addresses()?;
         let store = start::store(&config, Arc::clone(&lock)).await?;

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use holdfast_accounts::{
     Accounts, AccountsError, KeyOrder, Name, NewWallet, Outcome, PostingOrder, PostingRecord,
     Principal, Reference, Request,
@@ -29,7 +29,8 @@ use holdfast_engine::{
     Catalogue, Engine, Options, Ports, RelayOptions, Secrets, ServingConfig, ServingRules,
 };
 use holdfast_http::{DirectTransport, HttpConfig};
-use holdfast_store::{SchemaError, ServeLock, Store, migrate};
+use holdfast_store::migrate::{self, copy};
+use holdfast_store::{SchemaError, ServeLock, Store};
 use holdfast_telemetry::traces::Tracer;
 use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
@@ -54,6 +55,23 @@ const DEFAULT_DEPOSIT: &[u8; 16] = b"holdfast-default";
 /// With a configuration file nothing is made by itself, not even a folder for the lock.
 pub(super) fn refuse_missing(config: &Config) -> Result<(), SchemaError> {
     if config.file.is_none() { Ok(()) } else { migrate::exists(&config.database) }
+}
+
+/// Refuses a file whose ledger was copied to a server: served as well, both would sell the same balance. `again` takes
+/// the mark away, under the right to serve the file.
+pub(super) fn refuse_copied(config: &Config, again: bool) -> anyhow::Result<()> {
+    if migrate::exists(&config.database).is_err() || !copy::is_copied(&config.database)? {
+        return Ok(());
+    }
+    ensure!(
+        again,
+        "the ledger of {} was copied to a server: serve that database; if the copy was given up, start with --again",
+        config.database
+    );
+    tracing::warn!(
+        "serves a file whose ledger was copied to a server: that copy must not be served"
+    );
+    Ok(copy::forget(&config.database)?)
 }
 
 /// Opens the database. Only the embedded default migrates it by itself.

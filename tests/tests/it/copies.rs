@@ -1,0 +1,134 @@
+//! `holdfast migrate copy`: a ledger moves from a file to a server with its keys, balances and answers, whole or not at
+//! all, and only one of the two is served afterwards.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use holdfast_tests::postgres::Database;
+use holdfast_tests::{Account, Config, Gateway, Site, request_key};
+
+use crate::bodies::sim;
+use crate::check::check_completion;
+
+/// A configuration with secrets of its own, which the copy keeps.
+fn on_a_file(database: &Database) -> Config {
+    database.configure(Config::simulated()).set("database", "url", "\"sqlite://holdfast.db\"")
+}
+
+/// A file with answered, refused, open and abandoned operations, and changes of administration.
+fn filled(site: &Site, account: &Account) -> Vec<(String, String)> {
+    let gateway = site.serve();
+    let bodies = [
+        sim("Hello there"),
+        sim("A second question,\twith a tab and a \\ in it"),
+        sim("A third one: ü"),
+        sim("[[sim: fail-before]]"),
+        sim("[[sim: refuse]]"),
+        sim("[[sim: fail-after]]"),
+    ];
+    let keys: Vec<_> = bodies.into_iter().map(|body| (request_key(), body)).collect();
+    for (key, body) in &keys {
+        drop(gateway.complete(account, key, body));
+    }
+    gateway.stop();
+    let _another = site.account("umlaut-ä", "EUR", "3.50");
+    let _rotated = site.rotate(account, "1h");
+    keys
+}
+
+fn answers(gateway: &Gateway, account: &Account, keys: &[(String, String)]) -> Vec<String> {
+    let answers = keys.iter().map(|(key, body)| gateway.complete(account, key, body));
+    answers.map(|answer| format!("{} {}", answer.status, answer.text())).collect()
+}
+
+#[test]
+fn postgres_a_copied_ledger_replays_its_keys_and_the_file_is_served_no_more() {
+    let database = Database::migrated();
+    let (site, account) = Site::funded(&on_a_file(&database));
+    let keys = filled(&site, &account);
+    let gateway = site.serve();
+    let before = answers(&gateway, &account, &keys);
+    gateway.stop();
+    let balance = site.balance(&account);
+    let verified = site.verify();
+
+    let copied = site.json(&["migrate", "copy", "--to", &database.url()]);
+    let rows = |table: &str| {
+        let copied = copied.as_array().unwrap().iter().find(|it| it["table"] == table);
+        copied.unwrap()["rows"].as_u64().unwrap()
+    };
+    assert_eq!((rows("wallets"), rows("operations")), (2, 6));
+
+    let server = Site::configured(&database.configure(Config::simulated()));
+    assert_eq!(server.balance(&account), balance);
+    assert_eq!(server.verify()["operations"], verified["operations"]);
+    let gateway = server.serve();
+    assert_eq!(answers(&gateway, &account, &keys), before);
+    assert_eq!(server.balance(&account), balance, "a replay costs nothing");
+    let new = request_key();
+    check_completion(&gateway.complete(&account, &new, &sim("Hello there")), &new, false);
+    let _later = server.account("later", "USD", "1.00");
+    gateway.stop();
+    let _balanced = server.verify();
+
+    let refused = site.cli(&["serve"]).failed(1);
+    assert!(refused.contains("was copied to a server") && refused.contains("--again"), "{refused}");
+    let mut again = site.command();
+    again.args(["serve", "--again"]);
+    let gateway = site.start(again);
+    assert_eq!(answers(&gateway, &account, &keys), before);
+    gateway.stop();
+    site.serve().stop();
+}
+
+#[test]
+fn postgres_a_copy_is_refused_before_anything_is_written() {
+    let database = Database::migrated();
+    let (site, account) = Site::funded(&on_a_file(&database));
+    let copy = |to: &str| site.cli(&["migrate", "copy", "--to", to]);
+    let url = database.url();
+
+    let secret = "postgres://holdfast:pass%zzword@";
+    let refused = copy(secret).failed(2);
+    assert!(refused.contains("--to") && !refused.contains("pass"), "{refused}");
+    let refused = copy("sqlite://other.db").failed(2);
+    assert!(refused.contains("is not a PostgreSQL server"), "{refused}");
+    let refused = copy(&Database::make().url()).failed(1);
+    assert!(refused.contains("migrate up"), "{refused}");
+    let gateway = site.serve();
+    let refused = copy(&url).failed(1);
+    assert!(refused.contains("another `holdfast serve`"), "{refused}");
+    gateway.stop();
+    let own = Site::configured(&database.configure(Config::simulated()));
+    let _other = own.account("other", "USD", "1.00");
+    let refused = copy(&url).failed(2);
+    assert!(refused.contains("has rows"), "{refused}");
+    let refused = own.cli(&["migrate", "copy", "--to", &url]).failed(2);
+    assert!(refused.contains("is not a SQLite file"), "{refused}");
+
+    let gateway = site.serve();
+    let key = request_key();
+    check_completion(&gateway.complete(&account, &key, &sim("Hello there")), &key, false);
+    gateway.stop();
+}
+
+#[test]
+fn postgres_an_interrupted_copy_leaves_an_empty_database_and_begins_again() {
+    let database = Database::migrated();
+    let (site, account) = Site::funded(&on_a_file(&database));
+    let keys = filled(&site, &account);
+    let mut command = site.command_until("command_written:1");
+    command.args(["migrate", "copy", "--to", &database.url()]);
+    let mut copying = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(copying.stderr.take().unwrap()).lines();
+    let is_reached = |line: &String| line == "failpoint command_written reached";
+    assert!(lines.map(Result::unwrap).any(|line| is_reached(&line)), "it ended before COMMIT");
+    copying.kill().unwrap();
+    let _killed = copying.wait().unwrap();
+
+    let count = "SELECT count(*) FROM operations";
+    assert_eq!(database.execute(count), ["0"]);
+    site.serve().stop();
+    let _copied = site.json(&["migrate", "copy", "--to", &database.url()]);
+    assert_eq!(database.execute(count), [keys.len().to_string()]);
+}
