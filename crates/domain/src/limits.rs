@@ -161,7 +161,7 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter. Rows keep reservations as bits in this order: a new counter goes to the end, and
-    /// none ever moves. Bits and tables have room for eight.
+    /// none ever moves. A row has bits for seven: the eighth is [`Reservation::GIVEN_BACK`].
     pub const ALL: [Self; 6] = [
         Self::Requests,
         Self::Tokens,

@@ -17,7 +17,10 @@ pub struct Reservation {
 impl Reservation {
     /// Bit of a reservation that T3 gave back, on a row whose phase no longer shows it: one that was
     /// cancelled while it was open. Of no counter.
-    pub const GIVEN_BACK: u8 = 1 << 7;
+    pub const GIVEN_BACK: u8 = {
+        assert!(Counter::ALL.len() <= 7, "the eighth bit of a reservation is no counter's");
+        1 << 7
+    };
 
     /// Reservation that these limits make of an operation of so many tokens.
     #[must_use]
