@@ -74,7 +74,7 @@ pub use self::person::{
 pub use self::person_write::{EndedSessions, NewLink, PersonWrite};
 pub use self::ports::{
     Administration, CommandError, Deliveries, Directory, DueDelivery, Endpoints, EventOutbox,
-    Events, Jobs, Outbox, Sessions, Webhooks,
+    Events, HourlyRefusals, Jobs, Outbox, RefusalFilter, RefusedRequests, Sessions, Webhooks,
 };
 pub use self::posting::{
     DepositReference, KnownPosting, NewPosting, OWN_SOURCE, PostingDetails, RefundableOperation,

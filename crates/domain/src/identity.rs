@@ -96,6 +96,8 @@ ids! {
     PostingId,
     /// The one logical thing that an API key and a request key stand for.
     OperationId,
+    /// One request of a caller, answered or refused: the value of `x-request-id`.
+    RequestId,
     /// The reservation of one generation of an operation.
     HoldId,
     /// The billing fact of an operation: at most one for ever.

@@ -79,6 +79,7 @@ pub mod private;
 pub mod request;
 pub mod secret;
 pub mod state;
+pub mod statistics;
 pub mod text;
 pub mod usage;
 pub mod wallet;
@@ -87,10 +88,10 @@ pub use crate::error_chain::ErrorChain;
 pub use crate::identity::{
     AdminKeyId, ApiKeyId, BadRequestKey, BrowserMarkId, ClaimId, CommandKey, CredentialId, EventId,
     HoldId, Incarnation, JobId, LinkId, NodeAddress, NodeName, OperationId, PersonId, PostingId,
-    RelayNonce, RequestKey, SessionId, SettlementId, UsageId, WalletId, WebhookId,
+    RelayNonce, RequestId, RequestKey, SessionId, SettlementId, UsageId, WalletId, WebhookId,
 };
 pub use crate::money::{Currency, Micros, Timestamp};
 pub use crate::operation::{
     Event, Operation, Phase, Refusal, Situation, Snapshot, Transition, decide, situation,
 };
-pub use crate::ports::{ApiKeys, Journal, Nodes, Prices, Provider, Wallets};
+pub use crate::ports::{ApiKeys, Journal, Nodes, Prices, Provider, Statistics, Wallets};

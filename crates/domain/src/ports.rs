@@ -7,6 +7,7 @@
 //! | [`Nodes`] | leases of running processes |
 //! | [`ApiKeys`], [`Wallets`], [`Prices`] | credentials, balances, price versions |
 //! | [`Provider`], [`Sink`] | runs a model; takes what it says |
+//! | [`Statistics`] | counts of refused requests, and the newest of them |
 //! | [`Pause`] | the wait between two offers |
 //!
 //! Ports of administration are in [`admin::ports`](crate::admin::ports).
@@ -39,6 +40,7 @@ use crate::limits::CounterReadings;
 use crate::operation::{Lease, Node, Operation, Receipt, SealedResult, Snapshot, Transition};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
+use crate::statistics::RefusalBatch;
 use crate::usage::UsageReport;
 use crate::wallet::Wallet;
 use crate::{
@@ -287,6 +289,17 @@ pub trait Prices: Send + Sync {
     async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError>;
 }
 
+/// Adds up statistics of all processes. They are no money: an addition whose answer was lost may count twice.
+#[async_trait]
+pub trait Statistics: Send + Sync {
+    /// Adds the counts, and lists the requests in the [ring](crate::statistics::ring) of each API key; all of it or
+    /// nothing. Additions of several processes add up. Cancel safe.
+    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), Unavailable>;
+
+    /// Deletes up to `limit` rows of hours that began longer ago than `age`; returns their number.
+    async fn purge_hours(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
+}
+
 /// Connections of a provider, for its operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionCounts {
@@ -381,5 +394,5 @@ macro_rules! named_ports {
     )+};
 }
 
-named_ports! { Journal, Nodes, ApiKeys, Wallets, Provider }
+named_ports! { Journal, Nodes, ApiKeys, Wallets, Provider, Statistics }
 pub(crate) use named_ports;

@@ -7,7 +7,8 @@
 //! | [`runner`](crate::runner) | the operations of this process, their tapes and their endings |
 //! | [`front`](crate::front) | submissions, replies, look-ups, cancels |
 //!
-//! Beside them it holds the [live configuration](crate::live_config), which each request carries through them.
+//! Beside them it holds the [live configuration](crate::live_config), which each request carries through them, and the
+//! [statistics](crate::statistics) that requests leave.
 //!
 //! An owner names only those above it. What two owners share (the registry of runs, metrics, room for results) is
 //! made once at the start; a request copies pointers and makes none.
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::admin::ports::EventOutbox;
-use holdfast_domain::ports::{ApiKeys, Journal, Nodes, Wallets};
+use holdfast_domain::ports::{ApiKeys, Journal, Nodes, Statistics, Wallets};
 use holdfast_domain::{RequestKey, Timestamp};
 
 use crate::authentication::{AuthError, Authentication, Caller, InFlight, Secrets};
@@ -39,6 +40,7 @@ use crate::request_context::Submission;
 use crate::results::ResultLimiter;
 use crate::runner::{Runner, RunnerParts};
 use crate::serving_config::ServingConfig;
+use crate::statistics::{RefusalFacts, StatisticsWriter};
 use crate::tape::RunRegistry;
 
 /// The storage ports that an engine works on.
@@ -54,6 +56,8 @@ pub struct Ports {
     pub wallets: Arc<dyn Wallets>,
     /// Events of what this process notices.
     pub events: Arc<dyn EventOutbox>,
+    /// Statistics of all processes.
+    pub statistics: Arc<dyn Statistics>,
 }
 
 /// Engine of one running gateway process, which wires the four owners together.
@@ -64,6 +68,7 @@ pub struct Engine {
     runner: Arc<Runner>,
     front: Arc<Front>,
     live: Arc<LiveConfig>,
+    statistics: Arc<StatisticsWriter>,
 }
 
 impl Engine {
@@ -79,7 +84,7 @@ impl Engine {
         options: Options,
         serving: ServingConfig,
     ) -> Result<Arc<Self>, StartError> {
-        let Ports { journal, nodes, keys, wallets, events } = ports;
+        let Ports { journal, nodes, keys, wallets, events, statistics } = ports;
         let (metrics, secrets) = (Arc::new(Metrics::begin()), Arc::new(secrets));
         let running = Arc::<RunRegistry>::default();
         let results =
@@ -122,7 +127,9 @@ impl Engine {
         membership.begin(&authentication, &options);
         let live = Arc::new(LiveConfig::new(serving, &runner.metrics));
         membership.keepers.spawn(Arc::clone(&runner).end_reaped(Arc::clone(&live)));
-        Ok(Arc::new(Self { authentication, membership, runner, front, live }))
+        let statistics = Arc::new(StatisticsWriter::new(statistics));
+        membership.spawn_statistics(&statistics);
+        Ok(Arc::new(Self { authentication, membership, runner, front, live, statistics }))
     }
 
     /// Serving configuration of now. A request takes it once, at its beginning, and keeps it.
@@ -226,6 +233,18 @@ impl Engine {
         self.membership.node.now()
     }
 
+    /// Notes that a request of this caller is refused, for the statistics. It waits for nothing.
+    pub fn note_refusal(&self, caller: &Caller, facts: RefusalFacts) {
+        let key = (caller.api_key.id, caller.api_key.wallet);
+        self.statistics.refusals.note(key, self.now(), facts);
+    }
+
+    /// Writes the statistics of requests that were answered since the last write: after a drain, once the connections
+    /// have ended. Not cancel safe.
+    pub async fn flush_statistics(&self) {
+        self.statistics.flush().await;
+    }
+
     /// Completes when another process has taken this one's name: it has to drain.
     pub async fn superseded(&self) {
         self.membership.node.superseded.cancelled().await;
@@ -272,6 +291,7 @@ impl Engine {
                 tracing::error!(operations, "the store did not take every ending: reaped later");
             }
         }
+        self.statistics.flush().await;
         // Last: with the name gone, another process may reap whatever is still leased to this one.
         self.membership.leave().await;
         // After the background, which begins them as well.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::billing::UsageRecord;
+use holdfast_domain::credential::BalanceVisibility;
 use holdfast_domain::limits::ReachedLimit;
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::{Currency, Micros, OperationId};
@@ -50,15 +51,19 @@ pub enum RequestFailure {
     InsufficientFunds {
         /// Hold of the request.
         hold: Micros,
-        /// Balance a moment later, where it is less than the hold and the API key may see it.
+        /// Balance a moment later, if it is less than the hold.
         available: Option<Micros>,
+        /// Whether the API key may see the balance.
+        visibility: BalanceVisibility,
     },
     /// The wallet has less available than the hold, and the ends of operations that run may make up for it.
     FundsHeld {
         /// Hold of the request.
         hold: Micros,
-        /// The wallet's amounts, if the API key may see them.
-        balance: Option<HeldBalance>,
+        /// The wallet's amounts.
+        balance: HeldBalance,
+        /// Whether the API key may see them.
+        visibility: BalanceVisibility,
     },
     /// A limit of the API key is reached.
     LimitReached(ReachedLimit),

@@ -26,6 +26,7 @@ mod runner;
 #[doc(hidden)]
 pub mod seal;
 mod serving_config;
+mod statistics;
 mod tape;
 
 pub use crate::authentication::{AuthError, Caller, InFlight, Secrets};
@@ -46,3 +47,4 @@ pub use crate::request_context::{MemoryReservation, RunMode, Submission};
 pub use crate::results::is_large;
 pub use crate::routes::{CoolDown, SkippedRoute};
 pub use crate::serving_config::{ServingConfig, ServingRules};
+pub use crate::statistics::RefusalFacts;

@@ -44,6 +44,7 @@ use self::reaped::ReapedOperations;
 use crate::authentication::Authentication;
 use crate::metrics::Metrics;
 use crate::options::Options;
+use crate::statistics::StatisticsWriter;
 use crate::tape::RunRegistry;
 
 /// Membership of this process: its node lease, and its work on the rows that all nodes share.
@@ -131,6 +132,13 @@ impl Membership {
             None => self.keepers.spawn(beating),
         };
         self.keepers.spawn(Arc::clone(self).keep("reconciler", Self::reconcile));
+    }
+
+    /// Starts the task that writes statistics.
+    pub(crate) fn spawn_statistics(self: &Arc<Self>, statistics: &Arc<StatisticsWriter>) {
+        let statistics = Arc::clone(statistics);
+        let write = move |own: Arc<Self>| Arc::clone(&statistics).run(own.background.clone());
+        self.keepers.spawn(Arc::clone(self).keep("statistics", write));
     }
 
     /// Runs a background task, and begins it anew after a panic: without it a lease would end

@@ -181,6 +181,8 @@ impl App {
     }
 
     async fn close(&self) {
+        // Requests were refused until their connections ended.
+        self.engine.flush_statistics().await;
         match tokio::time::timeout(CLOSE, self.store.clone().close()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {

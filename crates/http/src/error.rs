@@ -5,12 +5,13 @@
 
 use std::time::Duration;
 
+use holdfast_domain::credential::BalanceVisibility;
 use holdfast_domain::{Micros, OperationId};
 use holdfast_engine::{HeldBalance, RequestFailure, SkippedRoute};
 use holdfast_wire::error::{Code, ErrorBody, model_not_found, no_price, refused};
 
 use crate::limits;
-use crate::problem::{Problem, RetryAdvice};
+use crate::problem::{Problem, RetryAdvice, shortage};
 
 /// Message for a claim that the database lost after it was committed: no promise holds any more.
 const CLAIM_LOST: &str = "The request may have run once, and the database has lost what was written \
@@ -56,13 +57,20 @@ impl From<&RequestFailure> for Problem {
                     allowed.get()
                 )
                 .into(),
-                ..Self::new(Code::ChargeLimitExceeded)
+                ..Self::of_shortage(Code::ChargeLimitExceeded, *hold, Some(*allowed))
             },
-            RequestFailure::InsufficientFunds { hold, available } => Self {
-                message: insufficient_funds(*hold, *available).into(),
-                ..Self::new(Code::InsufficientFunds)
+            RequestFailure::InsufficientFunds { hold, available, visibility } => Self {
+                message: insufficient_funds(*hold, available.filter(|_| is_shown(*visibility)))
+                    .into(),
+                ..Self::of_shortage(Code::InsufficientFunds, *hold, *available)
             },
-            RequestFailure::FundsHeld { hold, balance } => funds_held(*hold, *balance),
+            RequestFailure::FundsHeld { hold, balance, visibility } => {
+                let shown = is_shown(*visibility).then_some(*balance);
+                Self {
+                    shortage: shortage(*hold, Some(balance.available)),
+                    ..funds_held(*hold, shown)
+                }
+            }
             RequestFailure::LimitReached(reached) => limits::limit_problem(reached),
             RequestFailure::PassedOver(SkippedRoute { after: Some(time), .. }) => {
                 Self { retry: RetryAdvice::After(*time), ..Self::new(Code::UpstreamUnavailable) }
@@ -98,6 +106,13 @@ impl From<&RequestFailure> for Problem {
                 Self { operation: *operation, charged, ..Self::new(Code::InternalError) }
             }
         }
+    }
+}
+
+const fn is_shown(visibility: BalanceVisibility) -> bool {
+    match visibility {
+        BalanceVisibility::Shown => true,
+        BalanceVisibility::Hidden => false,
     }
 }
 

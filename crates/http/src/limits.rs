@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use holdfast_domain::Micros;
 use holdfast_domain::limits::{Counter, ReachedLimit};
 use holdfast_engine::{RateLimitStatus, RateLimitWindow};
 use holdfast_wire::error::Code;
@@ -63,7 +64,12 @@ pub(crate) fn limit_problem(reached: &ReachedLimit) -> Problem {
         (RetryAdvice::Soon, Some(wait)) => RetryAdvice::After(wait),
         (retry, _) => retry,
     };
-    Problem { message: message.into(), retry, ..Problem::new(code) }
+    let problem = if code == Code::SpendLimitExceeded {
+        Problem::of_shortage(code, Micros::new(*amount), Some(Micros::new(left)))
+    } else {
+        Problem::new(code)
+    };
+    Problem { message: message.into(), retry, ..problem }
 }
 
 fn spend(reached: &ReachedLimit, each: &str, wait_for: &str) -> String {

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::Situation;
-use holdfast_engine::{Caller, ReplyFacts};
+use holdfast_domain::statistics::Shortage;
+use holdfast_engine::{Caller, Engine, RefusalFacts, ReplyFacts};
 use holdfast_telemetry::traces::{OperationRecord, RequestTrace, ServerRecord, TraceId};
 use holdfast_wire::error::Code;
 use uuid::Uuid;
@@ -25,6 +26,9 @@ use crate::request_metrics::RequestMetrics;
 
 /// Label of a request that has no route.
 pub(crate) const NO_ROUTE: &str = "none";
+
+/// Statuses of a refusal. An outcome that is unknown, or a stored answer that is gone, is none: its operation shows it.
+const REFUSALS: [u16; 9] = [400, 402, 403, 404, 409, 413, 422, 429, 503];
 
 /// Log line of a request in progress. Written when it is dropped: also for a request whose
 /// client hung up, because hyper drops its future at any await.
@@ -39,6 +43,8 @@ pub(crate) struct RequestLog {
     pub(crate) code: Option<&'static str>,
     /// The parameter that is wrong.
     pub(crate) param: Option<String>,
+    /// Amounts that were compared, if money was missing: for the statistics, and not for the line.
+    pub(crate) shortage: Option<Box<Shortage>>,
     pub(crate) client: IpAddr,
     /// True where the API key was refused: only the first such lines of a window are written.
     pub(crate) is_refused: bool,
@@ -76,6 +82,7 @@ impl RequestLog {
             status: None,
             code: None,
             param: None,
+            shortage: None,
             client,
             is_refused: false,
             caller_trace: None,
@@ -95,7 +102,26 @@ impl RequestLog {
             named.unwrap_or(param).to_owned()
         };
         let is_own = told.code != Code::UnknownParameter;
+        self.shortage.clone_from(&told.shortage);
         self.param = told.param.as_deref().filter(|_param| is_own).map(own);
+    }
+
+    /// Leaves the request in the statistics, if it is one of a known API key and is refused.
+    pub(crate) fn note_refusal(&self, engine: &Engine) {
+        let (Some(caller), Some(status), Some(code)) = (&self.caller, self.status, self.code)
+        else {
+            return;
+        };
+        if REFUSALS.contains(&status) {
+            let facts = RefusalFacts {
+                id: self.id.into(),
+                code,
+                status,
+                model: self.facts.model.clone(),
+                shortage: self.shortage.as_deref().copied(),
+            };
+            engine.note_refusal(caller, facts);
+        }
     }
 
     /// So many bytes more of a stream were told.

@@ -14,6 +14,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use holdfast_domain::billing::UsageRecord;
+use holdfast_domain::statistics::Shortage;
 use holdfast_domain::usage::Meters;
 use holdfast_domain::{Micros, OperationId};
 use holdfast_wire::error::{Code, ErrorBody};
@@ -31,6 +32,9 @@ pub(crate) struct Problem {
     /// Meters of the run, where the answer is gone but its bill is not.
     // In a box: whatever may fail has room for this type, and hardly any problem has meters.
     pub(crate) meters: Option<Box<Meters>>,
+    /// Amounts that were compared, if money was missing: for the operator's statistics and never for the caller, who
+    /// may not see the balance.
+    pub(crate) shortage: Option<Box<Shortage>>,
 }
 
 /// Advice on sending the same request again, told as `x-should-retry` and `retry-after`.
@@ -45,6 +49,11 @@ pub(crate) enum RetryAdvice {
     /// A try may succeed once operations that hold funds have ended: each caller gets a time of its own, so that they do
     /// not come back together. With the amount that is held, if the API key may see it.
     WhileHeld(Option<Micros>),
+}
+
+/// Amounts of a refusal, for the operator's statistics.
+pub(crate) fn shortage(wanted: Micros, available: Option<Micros>) -> Option<Box<Shortage>> {
+    Some(Box::new(Shortage { wanted, available }))
 }
 
 impl RetryAdvice {
@@ -75,7 +84,13 @@ impl Problem {
             operation: None,
             retry: RetryAdvice::of(code),
             meters: None,
+            shortage: None,
         }
+    }
+
+    /// Error of a request that may cost more than there is.
+    pub(crate) fn of_shortage(code: Code, wanted: Micros, available: Option<Micros>) -> Self {
+        Self { shortage: shortage(wanted, available), ..Self::new(code) }
     }
 
     /// Error of a stored answer that does not open. A retry would find the same, and what was

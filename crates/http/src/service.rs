@@ -123,6 +123,7 @@ impl Service {
             problem(&told)
         });
         log.status = Some(answer.status().as_u16());
+        log.note_refusal(&self.engine);
         if let ResponseBody::Streamed(stream) = answer.body_mut() {
             stream.begin(client.cut, log);
         }

@@ -19,6 +19,7 @@ mod person;
 #[cfg(test)]
 #[cfg(feature = "sqlite")]
 mod plans;
+mod refusal;
 pub mod report;
 mod reports;
 mod row;

@@ -5,4 +5,5 @@ pub(crate) mod journal;
 pub(crate) mod keys;
 mod nodes;
 mod prices;
+mod statistics;
 mod wallets;

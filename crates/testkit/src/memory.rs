@@ -17,6 +17,7 @@ mod faults;
 mod journal;
 mod judge;
 mod ports;
+mod statistics;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,6 +30,7 @@ use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Lease, Operation, SealedResult};
 use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
+use holdfast_domain::statistics::{RefusalHour, RefusedRequest};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
     ApiKeyId, CredentialId, Incarnation, Micros, NodeAddress, NodeName, OperationId, PostingId,
@@ -79,6 +81,9 @@ struct JournalState {
     limits_revisions: BTreeMap<WalletId, u64>,
     credentials: BTreeMap<CredentialId, Credential>,
     prices: BTreeMap<PriceVersionId, PriceVersion>,
+    /// Rings of refused requests, each request with its slot, oldest first.
+    refusals: Vec<(u32, RefusedRequest)>,
+    refusal_hours: BTreeMap<RefusalHour, u64>,
     faults: Faults,
 }
 
@@ -105,6 +110,8 @@ impl MemoryJournal {
                 limits_revisions: BTreeMap::new(),
                 credentials: BTreeMap::new(),
                 prices: BTreeMap::new(),
+                refusals: Vec::new(),
+                refusal_hours: BTreeMap::new(),
                 faults: Faults::default(),
             }),
         }

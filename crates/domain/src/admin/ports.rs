@@ -5,6 +5,7 @@
 //! | [`Administration`] | changes of people, with the audit log of them |
 //! | [`Directory`] | finds and lists wallets, API keys and operations |
 //! | [`Events`], [`EventOutbox`] | events of a wallet; events that no change has |
+//! | [`RefusedRequests`] | lists and counts requests that were refused |
 //! | [`Jobs`] | long work of operators, a page at a time |
 //! | [`Webhooks`], [`Deliveries`] | webhooks; the deliveries that are due, and the lease of each |
 //! | [`Sessions`] | sessions of people, and their passwords and links |
@@ -16,6 +17,7 @@ mod administration;
 mod directory;
 mod events;
 mod jobs;
+mod refusals;
 mod sessions;
 mod webhooks;
 
@@ -25,6 +27,7 @@ pub use self::administration::{Administration, CommandError};
 pub use self::directory::Directory;
 pub use self::events::{EventOutbox, Events};
 pub use self::jobs::Jobs;
+pub use self::refusals::{HourlyRefusals, RefusalFilter, RefusedRequests};
 pub use self::sessions::Sessions;
 pub use self::webhooks::{Deliveries, DueDelivery, Endpoints, Outbox, Webhooks};
 use crate::ports::named_ports;

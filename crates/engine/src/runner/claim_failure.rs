@@ -2,7 +2,6 @@
 
 use holdfast_domain::admin::event::{SpendLimitReached, spend_window};
 use holdfast_domain::conduct::ClaimError;
-use holdfast_domain::credential::BalanceVisibility;
 use holdfast_domain::limits::{ReachedLimit, SpendLimit};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{ErrorChain, Micros};
@@ -42,12 +41,10 @@ impl Runner {
         });
     }
 
-    /// Adds the available balance to a refusal for want of funds, where the grant shows balances. A
-    /// read that fails, or finds enough by now, adds nothing: the refusal stands.
+    /// Adds the available balance to a refusal for want of funds. A read that fails, or finds enough by now, adds
+    /// nothing: the refusal stands.
     async fn with_available(&self, failure: RequestFailure, caller: &Caller) -> RequestFailure {
-        let (RequestFailure::InsufficientFunds { hold, .. }, BalanceVisibility::Shown) =
-            (&failure, caller.api_key.grant.balance)
-        else {
+        let RequestFailure::InsufficientFunds { hold, visibility, .. } = &failure else {
             return failure;
         };
         let available = match self.wallets.find(caller.api_key.wallet).await {
@@ -57,7 +54,7 @@ impl Runner {
                 None
             }
         };
-        RequestFailure::InsufficientFunds { hold: *hold, available }
+        RequestFailure::InsufficientFunds { hold: *hold, available, visibility: *visibility }
     }
 }
 
@@ -66,23 +63,18 @@ fn failure_of_claim(
     prepared: &PreparedClaim,
     caller: &Caller,
 ) -> RequestFailure {
+    let visibility = caller.api_key.grant.balance;
     let failure = match error {
         ClaimError::Commit(CommitError::InsufficientFunds) => {
             return RequestFailure::InsufficientFunds {
                 hold: prepared.claim.hold,
                 available: None,
+                visibility,
             };
         }
         ClaimError::Commit(CommitError::FundsHeld { available, held }) => {
-            let shown = match caller.api_key.grant.balance {
-                BalanceVisibility::Shown => true,
-                BalanceVisibility::Hidden => false,
-            };
             let balance = HeldBalance { available: *available, held: *held };
-            return RequestFailure::FundsHeld {
-                hold: prepared.claim.hold,
-                balance: shown.then_some(balance),
-            };
+            return RequestFailure::FundsHeld { hold: prepared.claim.hold, balance, visibility };
         }
         ClaimError::Commit(CommitError::LimitReached(reached)) => {
             return RequestFailure::LimitReached(*reached);

@@ -16,10 +16,11 @@ use holdfast_domain::ports::{
     Cause, CommitError, CounterSnapshot, HeartbeatOutcome, KnownCredential, LeaseMode,
     LeasedOperation, LedgerEntry, Unavailable,
 };
+use holdfast_domain::statistics::RefusalBatch;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, ApiKeys, CredentialId, Journal, Nodes, OperationId, PostingId, Snapshot, Timestamp,
-    WalletId, Wallets,
+    ApiKeyId, ApiKeys, CredentialId, Journal, Nodes, OperationId, PostingId, Snapshot, Statistics,
+    Timestamp, WalletId, Wallets,
 };
 use holdfast_testkit::laws::Lists as _;
 use holdfast_testkit::{Gate, MemoryJournal, sample};
@@ -201,6 +202,19 @@ impl EventOutbox for Store {
     async fn tell(&self, noticed: &[NewEvent]) -> Result<(), Unavailable> {
         self.told.lock().unwrap().extend(noticed.iter().cloned());
         Ok(())
+    }
+}
+
+#[async_trait]
+impl Statistics for Store {
+    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), Unavailable> {
+        self.enter_open().await?;
+        self.journal.add_refusals(refusals).await
+    }
+
+    async fn purge_hours(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
+        self.enter_open().await?;
+        self.journal.purge_hours(age, limit).await
     }
 }
 

@@ -294,6 +294,7 @@ impl Setup {
             keys: Arc::<Store>::clone(&store),
             wallets: Arc::<Store>::clone(&store),
             events: Arc::<Store>::clone(&store),
+            statistics: Arc::<Store>::clone(&store),
         };
         let catalogue = Catalogue::new(self.models);
         let offer = ServingConfig::new(catalogue, providers, self.rules, None);

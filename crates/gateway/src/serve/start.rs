@@ -175,6 +175,7 @@ pub(super) async fn engine(
         keys: Arc::new(store.clone()),
         wallets: Arc::new(store.clone()),
         events: Arc::new(store.clone()),
+        statistics: Arc::new(store.clone()),
     };
     let options = Options {
         node: node.clone(),

@@ -2,6 +2,7 @@
 
 #![expect(unreachable_pub, reason = "the model of an entity is public, and names these")]
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use holdfast_domain::admin::event::EventKind;
@@ -10,12 +11,12 @@ use holdfast_domain::admin::webhook::{DeliveryState, DisableReason};
 use holdfast_domain::admin::{ActorId, EmailAddress, Reach, Role, UseCase};
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use holdfast_domain::limits::SpendWindow;
-use holdfast_domain::model::ModelPattern;
+use holdfast_domain::model::{ModelPattern, PublicModelId};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{
-    AdminKeyId, ApiKeyId, CommandKey, Currency, Micros, PersonId, PostingId, Timestamp, WalletId,
-    WebhookId,
+    AdminKeyId, ApiKeyId, CommandKey, Currency, Micros, PersonId, PostingId, RequestId, Timestamp,
+    WalletId, WebhookId,
 };
 use sea_orm::Value;
 
@@ -61,7 +62,8 @@ macro_rules! cells {
     )+};
 }
 
-cells!(Vec<u8>: AdminKeyId, ApiKeyId, CommandKey, PersonId, PostingId, ServerSecretId, WalletId, WebhookId;
+cells!(Vec<u8>: AdminKeyId, ApiKeyId, CommandKey, PersonId, PostingId, RequestId,
+    ServerSecretId, WalletId, WebhookId;
     |raw| Some(Self::from_bytes(raw.try_into().ok()?)), |id| id.to_bytes().to_vec());
 cells!(Vec<u8>: [u8; 16], [u8; 32]; |raw| raw.try_into().ok(), |bytes| bytes.to_vec());
 cells!(Option<Vec<u8>>: Reach;
@@ -71,12 +73,16 @@ cells!(Option<Vec<u8>>: Reach;
     Self::Wallet(wallet) => Some(wallet.to_raw()),
 });
 cells!(i64: i64; |raw| Some(raw), |number| *number);
+cells!(i64: u16; |raw| raw.try_into().ok(), |number| i64::from(*number));
 cells!(i64: u32; |raw| raw.try_into().ok(), |count| i64::from(*count));
 // Counts beyond the signed range are bounds that nothing reaches.
 cells!(i64: u64; |raw| raw.try_into().ok(), |count| i64::try_from(*count).unwrap_or(i64::MAX));
 cells!(i64: Micros; |raw| Some(Self::new(raw)), |amount| amount.get());
 cells!(i64: Timestamp; |raw| Some(Self::from_micros(raw)), |moment| moment.as_micros());
 cells!(String: String; |raw| Some(raw), |text| text.clone());
+cells!(String: Cow<'static, str>; |raw| Some(raw.into()), |text| text.clone().into_owned());
+cells!(String: PublicModelId;
+    |raw| Self::try_from(&*raw).ok(), |model| model.as_str().to_owned());
 cells!(String: Private<String>; |raw| Some(Self(raw)), |text| text.0.clone());
 cells!(String: EmailAddress; |raw| Self::known(&raw), |email| email.as_str().to_owned());
 cells!(String: ActorId, Currency; |raw| raw.parse().ok(), |value| value.to_string());

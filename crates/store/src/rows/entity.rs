@@ -101,6 +101,8 @@ pub(crate) mod person_wallet_link;
 pub(crate) mod posting;
 pub(crate) mod posting_details;
 pub(crate) mod price;
+pub(crate) mod refusal;
+pub(crate) mod refusal_hour;
 pub(crate) mod usage_hour;
 pub(crate) mod wallet;
 pub(crate) mod webhook;

@@ -49,6 +49,17 @@ impl Dialect {
         }
     }
 
+    /// Lock that only the additions of statistics take, until their transaction ends: rows of a ring that do not exist
+    /// yet cannot be locked. A transaction of SQLite that writes has the whole file.
+    pub(crate) fn statistics_lock(self) -> Option<Statement> {
+        // The number is the text "refusals": nothing else of this database takes it.
+        let sql = "SELECT pg_advisory_xact_lock(8243107347604532339)";
+        match self {
+            Self::Sqlite => None,
+            Self::Postgres => Some(self.statement(sql, [])),
+        }
+    }
+
     /// Text of a column with the capital letters of ASCII in lower case, and no other character changed: the same in
     /// both databases, whatever the locale of the server.
     pub(crate) fn ascii_lower(self, column: &str) -> String {

@@ -208,6 +208,16 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         // A trigger alone.
         loss: &[],
     },
+    Migration {
+        version: 23,
+        name: "refusals_of_requests",
+        texts: [
+            files!("sqlite/0023_refusals_of_requests"),
+            files!("postgres/0023_refusals_of_requests"),
+        ],
+        // Statistics of requests that did not run, which the log has as well.
+        loss: &[],
+    },
 ];
 
 /// Schema that all migrations make together, for tests that look at it without a store.

@@ -10,6 +10,8 @@ use crate::transaction::errand::Tx;
 
 /// A transaction: at most one statement that reads, and those that follow from its rows.
 pub(crate) struct Exchange<R, T> {
+    /// Lock that is taken before the read, so that it sees the rows of whoever had the lock before.
+    lock: Option<Statement>,
     pub(crate) read: Option<ReadAt>,
     row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
     judge: Judge<R, T>,
@@ -39,10 +41,18 @@ impl<R, T> Exchange<R, T> {
         row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
         judge: impl FnOnce(Vec<R>, Timestamp) -> (Vec<Statement>, T) + Send + 'static,
     ) -> Self {
-        Self { read: Some(Box::new(read)), row, judge: Box::new(judge) }
+        Self { lock: None, read: Some(Box::new(read)), row, judge: Box::new(judge) }
+    }
+
+    /// Takes a lock first, if the database needs one.
+    pub(crate) fn locked(self, lock: Option<Statement>) -> Self {
+        Self { lock, ..self }
     }
 
     pub(crate) async fn run<X: Tx>(self, tx: &mut X, now: Timestamp) -> Result<T, X::Error> {
+        if let Some(lock) = self.lock {
+            tx.execute(lock).await?;
+        }
         let found = match self.read {
             Some(read) => tx.query(read(now), self.row).await?,
             None => Vec::new(),
@@ -61,6 +71,6 @@ impl Exchange<(), ()> {
         statements: impl FnOnce(Timestamp) -> Vec<Statement> + Send + 'static,
     ) -> Self {
         let judge = move |_rows: Vec<()>, now| (statements(now), ());
-        Self { read: None, row: |_cells| Ok(()), judge: Box::new(judge) }
+        Self { lock: None, read: None, row: |_cells| Ok(()), judge: Box::new(judge) }
     }
 }

@@ -127,7 +127,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "person_wallets",
             "model_aliases",
             "in_force",
-            "limits_of_every_edit"
+            "limits_of_every_edit",
+            "refusals_of_requests"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

@@ -1,0 +1,107 @@
+//! Statistics of this process: collected in memory by requests, added to the store once a second by one task.
+//!
+//! ```text
+//! request ─ note ─▶ collector ── every second, and at the end of a drain ──▶ port: a batch per transaction
+//!                       ▲                                                      │
+//!                       └────────────── put back: the store took nothing ──────┘
+//! ```
+//!
+//! Each kind of statistics is a collector with its own bounds and a method of the port. A request pays for a lock and a
+//! row in memory, and waits for nothing; one that is not refused pays nothing.
+//!
+//! The rule for a write that fails: the batch is put back and written with the next ones, within the bounds of its
+//! collector; what exceeds them is dropped, oldest first. A write whose answer was lost may count twice. A process that
+//! is killed loses the last second, one that drains nothing.
+
+mod refusals;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use holdfast_domain::ErrorChain;
+use holdfast_domain::ports::{Statistics, Unavailable};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio_util::sync::CancellationToken;
+
+use self::refusals::RefusalCollector;
+pub use self::refusals::RefusalFacts;
+use crate::options::Options;
+
+/// Interval between two additions to the store.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Collectors of this process, and the store that they are added to.
+#[derive(Debug)]
+pub(crate) struct StatisticsWriter {
+    port: Arc<dyn Statistics>,
+    /// Requests of known API keys that were refused.
+    pub(crate) refusals: RefusalCollector,
+    /// True while the store takes nothing, which is logged once.
+    is_failing: AtomicBool,
+}
+
+impl StatisticsWriter {
+    pub(crate) fn new(port: Arc<dyn Statistics>) -> Self {
+        Self { port, refusals: RefusalCollector::default(), is_failing: AtomicBool::new(false) }
+    }
+
+    /// Adds what was collected once a second, until the background ends.
+    pub(crate) async fn run(self: Arc<Self>, background: CancellationToken) {
+        let mut ticks = interval(INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _tick = ticks.tick() => {}
+                () = background.cancelled() => return,
+            }
+            // Not cut by the end: half a flush would write its batch twice. Each write has a timeout.
+            self.flush().await;
+        }
+    }
+
+    /// Adds what was collected. Not cancel safe: a dropped future loses a batch.
+    pub(crate) async fn flush(&self) {
+        let flushed = self.flush_refusals().await;
+        let was_failing = self.is_failing.swap(flushed.is_err(), Ordering::Relaxed);
+        match flushed {
+            Ok(()) if was_failing => tracing::info!("statistics are written again"),
+            Ok(()) => {}
+            Err(error) if was_failing => {
+                tracing::debug!(error = %ErrorChain(&error), "statistics are still not written");
+            }
+            Err(error) => {
+                tracing::warn!(
+                    error = %ErrorChain(&error),
+                    "statistics were not written: they are kept within bounds until the store takes them"
+                );
+            }
+        }
+    }
+
+    async fn flush_refusals(&self) -> Result<(), Unavailable> {
+        let collected = self.refusals.take();
+        if collected.uncounted > 0 {
+            tracing::warn!(
+                requests = collected.uncounted,
+                "more API keys were refused than are counted at once: these requests are in no statistics"
+            );
+        }
+        let mut batches = collected.into_batches().into_iter();
+        while let Some((keys, batch)) = batches.next() {
+            if let Err(error) = in_time(self.port.add_refusals(Arc::new(batch))).await {
+                let rest = batches.flat_map(|(keys, _batch)| keys);
+                self.refusals.put_back(keys.into_iter().chain(rest));
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bounds a write: a store that is silent must not hold up the next second, or the end.
+async fn in_time(write: impl Future<Output = Result<(), Unavailable>>) -> Result<(), Unavailable> {
+    timeout(Options::COMMIT_WAIT, write)
+        .await
+        .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
+}

@@ -1,0 +1,2 @@
+DROP TABLE refusal_hours;
+DROP TABLE refusals;

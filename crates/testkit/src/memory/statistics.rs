@@ -1,0 +1,128 @@
+//! Statistics in memory: rings and counts of refused requests, and their lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdfast_domain::admin::listing::{Order, Page, PageCursor, PageRequest};
+use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, RefusedRequests};
+use holdfast_domain::ports::Unavailable;
+use holdfast_domain::statistics::ring::{Slot, place};
+use holdfast_domain::statistics::{RefusalBatch, RefusalHour, RefusedRequest};
+use holdfast_domain::{RequestId, Statistics};
+
+use super::MemoryJournal;
+use crate::join::step_back;
+
+#[async_trait]
+impl Statistics for MemoryJournal {
+    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        for count in &refusals.counts {
+            let counted = state.refusal_hours.entry(count.of.clone()).or_insert(0);
+            *counted = counted.saturating_add(count.count);
+        }
+        let keys: BTreeSet<_> = refusals.listed.iter().map(|request| request.api_key).collect();
+        for key in keys {
+            let kept = state.refusals.iter().filter(|(_, request)| request.api_key == key);
+            let slot = |(number, request): &(u32, RefusedRequest)| Slot {
+                number: *number,
+                code: request.code.to_string(),
+            };
+            let kept: Vec<Slot> = kept.map(slot).collect();
+            let new: Vec<_> =
+                refusals.listed.iter().filter(|request| request.api_key == key).collect();
+            let codes: Vec<&str> = new.iter().map(|request| request.code.as_ref()).collect();
+            let change = place(&kept, &codes);
+            state.refusals.retain(|(number, request)| {
+                request.api_key != key || !change.freed.contains(number)
+            });
+            let placed = change.placed.iter();
+            let placed =
+                placed.filter_map(|(slot, at)| new.get(*at).map(|it| (*slot, (*it).clone())));
+            state.refusals.extend(placed);
+        }
+        Ok(())
+    }
+
+    async fn purge_hours(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        let before = state.tick().before(age);
+        let is_old = |of: &&RefusalHour| of.hour < before;
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let old: Vec<_> = state.refusal_hours.keys().filter(is_old).take(limit).cloned().collect();
+        state.refusal_hours.retain(|of, _count| !old.contains(of));
+        Ok(u64::try_from(old.len()).unwrap_or(u64::MAX))
+    }
+}
+
+#[async_trait]
+impl RefusedRequests for MemoryJournal {
+    async fn refused_requests(
+        &self,
+        filter: RefusalFilter,
+        PageRequest { order, after, limit }: PageRequest,
+    ) -> Result<Page<RefusedRequest>, Unavailable> {
+        step_back().await;
+        let state = self.state();
+        let numbered = (1..).map(PageCursor).zip(&state.refusals);
+        let mut rows: Vec<_> = numbered
+            .filter(|(_, (_, request))| admits(&filter, request))
+            .map(|(place, (_, request))| (place, request.clone()))
+            .collect();
+        if order == Order::Newest {
+            rows.reverse();
+        }
+        let is_after = |place: PageCursor| match (after, order) {
+            (None, _) => true,
+            (Some(after), Order::Newest) => place.0 < after.0,
+            (Some(after), Order::Oldest) => place.0 > after.0,
+        };
+        rows.retain(|(place, _)| is_after(*place));
+        Ok(Page::of(rows, usize::try_from(limit).unwrap_or(usize::MAX)))
+    }
+
+    async fn refused_request(&self, id: RequestId) -> Result<Option<RefusedRequest>, Unavailable> {
+        step_back().await;
+        let state = self.state();
+        let found = state.refusals.iter().find(|(_, request)| request.id == id);
+        Ok(found.map(|(_, request)| request.clone()))
+    }
+
+    async fn refusal_hours(
+        &self,
+        filter: RefusalFilter,
+        limit: u32,
+    ) -> Result<Vec<HourlyRefusals>, Unavailable> {
+        step_back().await;
+        let (from, to) = filter.period.bounds();
+        let is_counted = |of: &RefusalHour| {
+            filter.wallet.is_none_or(|wallet| wallet == of.wallet)
+                && filter.api_key.is_none_or(|api_key| api_key == of.api_key)
+                && filter.code.as_deref().is_none_or(|code| code == of.code)
+                && (from..to).contains(&of.hour.as_micros())
+        };
+        let mut sums: BTreeMap<_, u64> = BTreeMap::new();
+        for (of, count) in self.state().refusal_hours.iter().filter(|(of, _)| is_counted(of)) {
+            let sum = sums.entry((std::cmp::Reverse(of.hour), of.code.to_string())).or_insert(0);
+            *sum = sum.saturating_add(*count);
+        }
+        let hours = sums.into_iter().map(|((hour, code), count)| HourlyRefusals {
+            hour: hour.0,
+            code,
+            count,
+        });
+        Ok(hours.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
+    }
+}
+
+fn admits(filter: &RefusalFilter, request: &RefusedRequest) -> bool {
+    let (from, to) = filter.period.bounds();
+    filter.wallet.is_none_or(|wallet| wallet == request.wallet)
+        && filter.api_key.is_none_or(|api_key| api_key == request.api_key)
+        && filter.code.as_deref().is_none_or(|code| code == request.code)
+        && (from..to).contains(&request.at.as_micros())
+}
