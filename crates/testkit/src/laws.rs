@@ -7,6 +7,7 @@
 //! | [`claims`], [`endings`] | the version, permanent ids and races of an operation |
 //! | [`counters`], [`money`] | bounds, corrections, the book |
 //! | [`upkeep`], [`nodes`] | what is due, what may be purged, who has a name |
+//! | [`refusals`] | requests that were refused: rings, counts and lists |
 //! | [`keys`] | API keys, wallets and prices |
 //! | [`edits`] | counters of limits that are edited while the API key is in use |
 //!
@@ -21,13 +22,15 @@ pub mod endings;
 pub mod keys;
 pub mod money;
 pub mod nodes;
+pub mod refusals;
 pub mod tenant;
 pub mod upkeep;
 
 use async_trait::async_trait;
+use holdfast_domain::admin::RefusedRequests;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Statistics, Wallets};
 
 pub use crate::commands::Commands;
 
@@ -47,6 +50,10 @@ pub trait Stores: Send + Sync {
     fn prices(&self) -> Option<&dyn Prices>;
     /// Lists of wallets and API keys, where it has them.
     fn lists(&self) -> Option<&dyn Lists>;
+    /// Statistics, where it keeps them.
+    fn statistics(&self) -> Option<&dyn Statistics>;
+    /// Lists of refused requests, where it keeps them.
+    fn refused_requests(&self) -> Option<&dyn RefusedRequests>;
     /// Commands of administration.
     fn commands(&self) -> &dyn Commands;
 }
@@ -61,7 +68,18 @@ pub trait Lists: Send + Sync {
     async fn all_wallets(&self) -> Vec<Wallet>;
 }
 
-impl<T: Journal + Nodes + ApiKeys + Wallets + Prices + Lists + Commands> Stores for T {
+impl<T> Stores for T
+where
+    T: Journal
+        + Nodes
+        + ApiKeys
+        + Wallets
+        + Prices
+        + Statistics
+        + RefusedRequests
+        + Lists
+        + Commands,
+{
     fn journal(&self) -> &dyn Journal {
         self
     }
@@ -83,6 +101,14 @@ impl<T: Journal + Nodes + ApiKeys + Wallets + Prices + Lists + Commands> Stores 
     }
 
     fn lists(&self) -> Option<&dyn Lists> {
+        Some(self)
+    }
+
+    fn statistics(&self) -> Option<&dyn Statistics> {
+        Some(self)
+    }
+
+    fn refused_requests(&self) -> Option<&dyn RefusedRequests> {
         Some(self)
     }
 
@@ -226,6 +252,12 @@ macro_rules! each_law_of_the_ports {
                 one_of_many_starts_takes_an_expired_name,
                 only_its_own_process_leaves,
                 an_address_is_its_own_process_s,
+            }
+            refusals {
+                a_purge_takes_old_hours_and_no_listed_request,
+                a_ring_has_the_newest_of_its_key_and_of_each_code,
+                additions_of_processes_add_up,
+                refused_requests_are_found_and_filtered,
             }
         }
     };

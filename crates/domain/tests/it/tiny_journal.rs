@@ -4,11 +4,12 @@
 mod example;
 
 use async_trait::async_trait;
+use holdfast_domain::admin::RefusedRequests;
 use holdfast_domain::admin::ports::CommandError::Unavailable;
 use holdfast_domain::admin::{
     AccountAction, AccountReceipt, AccountRefusal, NewPosting, Thing, WalletAction, WalletRecord,
 };
-use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Statistics, Wallets};
 use holdfast_testkit::commands::CommandResult;
 use holdfast_testkit::laws::{Commands, Lists, Stores};
 
@@ -42,6 +43,14 @@ impl Stores for TinyJournal {
     }
 
     fn lists(&self) -> Option<&dyn Lists> {
+        None
+    }
+
+    fn statistics(&self) -> Option<&dyn Statistics> {
+        None
+    }
+
+    fn refused_requests(&self) -> Option<&dyn RefusedRequests> {
         None
     }
 

@@ -120,6 +120,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "bc4b5ec04a541a0d7244cd5179da165ec87b42b600ddb0f14a8dd1c59e7c3a1e",
         "1635d258ace39953574c1f22ea623888bdb1128619a886187280cb97b6fbbc26",
     ),
+    (
+        "0023_refusals_of_requests",
+        "5bc191b8475fc08f9767cf6aa02153880a9984231db34d3c7a28333ce9fb5c24",
+        "f8ec848db832b2b0500a9be04313b80eebbd86e239dc318e17022458688c2a90",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

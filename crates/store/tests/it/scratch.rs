@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use holdfast_domain::admin::RefusedRequests;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Statistics, Wallets};
 use holdfast_store::{DatabaseUrl, OpenError, Options, ServeLock, Store, migrate};
 use holdfast_testkit::laws::{Commands, Lists, Stores};
 use tempfile::TempDir;
@@ -147,6 +148,14 @@ impl Stores for Scratch {
 
     fn lists(&self) -> Option<&dyn Lists> {
         Some(self)
+    }
+
+    fn statistics(&self) -> Option<&dyn Statistics> {
+        Some(&self.store)
+    }
+
+    fn refused_requests(&self) -> Option<&dyn RefusedRequests> {
+        Some(&self.store)
     }
 
     fn commands(&self) -> &dyn Commands {

@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::UNIX_EPOCH;
 
 use async_trait::async_trait;
+use holdfast_domain::admin::RefusedRequests;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Statistics, Wallets};
 use holdfast_store::{DatabaseUrl, OpenError, Options, Store, migrate};
 use holdfast_testkit::laws::{Commands, Lists, Stores};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -170,6 +171,14 @@ impl Stores for Server {
 
     fn lists(&self) -> Option<&dyn Lists> {
         Some(self)
+    }
+
+    fn statistics(&self) -> Option<&dyn Statistics> {
+        Some(&self.store)
+    }
+
+    fn refused_requests(&self) -> Option<&dyn RefusedRequests> {
+        Some(&self.store)
     }
 
     fn commands(&self) -> &dyn Commands {

@@ -32,8 +32,11 @@ impl Statistics for MemoryJournal {
                 code: request.code.to_string(),
             };
             let kept: Vec<Slot> = kept.map(slot).collect();
-            let new: Vec<_> =
-                refusals.listed.iter().filter(|request| request.api_key == key).collect();
+            // A batch may come again after an answer that was lost.
+            let is_new = |request: &&RefusedRequest| {
+                request.api_key == key && state.refusals.iter().all(|(_, it)| it.id != request.id)
+            };
+            let new: Vec<_> = refusals.listed.iter().filter(is_new).collect();
             let codes: Vec<&str> = new.iter().map(|request| request.code.as_ref()).collect();
             let change = place(&kept, &codes);
             state.refusals.retain(|(number, request)| {

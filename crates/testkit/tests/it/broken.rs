@@ -4,6 +4,7 @@ mod commands;
 mod defect;
 mod journal;
 mod ports;
+mod refusals;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

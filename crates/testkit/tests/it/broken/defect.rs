@@ -179,6 +179,15 @@ defects! {
     /// An address is that of whoever has the name.
     AddressesGoWithNames breaks "nodes::an_address_is_its_own_process_s";
 
+    /// A ring has one code.
+    RareCodesAreForgotten breaks "refusals::a_ring_has_the_newest_of_its_key_and_of_each_code";
+    /// Of an addition one API key is counted.
+    OtherKeysAreNotCounted breaks "refusals::additions_of_processes_add_up";
+    /// Hours are purged whatever their age.
+    YoungHoursArePurged breaks "refusals::a_purge_takes_old_hours_and_no_listed_request";
+    /// Lists are of all wallets.
+    WalletsAreNotFiltered breaks "refusals::refused_requests_are_found_and_filtered";
+
     /// A read shows the owner's lease only while it is the owner's.
     SupersededLeasesAreHidden breaks "upkeep::a_load_shows_the_owners_lease";
     /// What is leased through an expired row is not due.
