@@ -98,6 +98,7 @@ impl Config {
             ("retention.results", self.retention.results != other.retention.results),
             ("webhooks.allow", self.webhooks.allow != other.webhooks.allow),
             ("retention.events", self.retention.events != other.retention.events),
+            ("retention.statistics", self.retention.statistics != other.retention.statistics),
             ("log.level", self.log.level != other.log.level),
         ] {
             if differs {

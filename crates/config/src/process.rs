@@ -114,6 +114,8 @@ pub struct RetentionConfig {
     pub results: Duration,
     /// Time for which the list of events keeps one; `None`: there is no list.
     pub events: Option<Duration>,
+    /// Time for which hours of statistics are kept.
+    pub statistics: Duration,
 }
 
 /// `[webhooks]`
@@ -379,8 +381,9 @@ pub(crate) fn retention(table: &Table<'_>) -> RetentionConfig {
     if let Some(field) = given.filter(|_field| !events.is_zero() && events < LISTED_MIN) {
         field.mistake("must be 168h or more, or 0s for no list: deliveries of an event take days");
     }
+    let statistics = span(table, "statistics", HOUR..=KEPT_MAX, HOUR.saturating_mul(720));
     table.refuse_unknown();
-    RetentionConfig { results, events: (!events.is_zero()).then_some(events) }
+    RetentionConfig { results, events: (!events.is_zero()).then_some(events), statistics }
 }
 
 pub(crate) fn webhooks(table: &Table<'_>) -> WebhooksConfig {

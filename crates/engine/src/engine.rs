@@ -89,7 +89,9 @@ impl Engine {
         let running = Arc::<RunRegistry>::default();
         let results =
             Arc::new(ResultLimiter::new(options.result_bytes_per_key, options.result_bytes));
+        let statistics = Arc::new(StatisticsWriter::new(statistics, options.statistics));
         let parts = MembershipParts {
+            statistics: Arc::clone(&statistics),
             journal: Arc::clone(&journal),
             nodes: Arc::clone(&nodes),
             events,
@@ -127,8 +129,6 @@ impl Engine {
         membership.begin(&authentication, &options);
         let live = Arc::new(LiveConfig::new(serving, &runner.metrics));
         membership.keepers.spawn(Arc::clone(&runner).end_reaped(Arc::clone(&live)));
-        let statistics = Arc::new(StatisticsWriter::new(statistics));
-        membership.spawn_statistics(&statistics);
         Ok(Arc::new(Self { authentication, membership, runner, front, live, statistics }))
     }
 
@@ -253,6 +253,11 @@ impl Engine {
     /// Keeps sealed results for this long from now on, also those that are kept already.
     pub fn keep_results(&self, time: Duration) {
         self.membership.keep_results(time);
+    }
+
+    /// Keeps hours of statistics for this long from now on, also those that are kept already.
+    pub fn keep_statistics(&self, time: Duration) {
+        self.statistics.keep(time);
     }
 
     /// Count of requests that wait for the end of an operation, here or elsewhere.

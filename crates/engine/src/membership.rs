@@ -62,6 +62,7 @@ pub(crate) struct Membership {
     journal: Arc<dyn Journal>,
     nodes: Arc<dyn Nodes>,
     events: Arc<dyn EventOutbox>,
+    statistics: Arc<StatisticsWriter>,
     running: Arc<RunRegistry>,
     metrics: Arc<Metrics>,
     heartbeat: Duration,
@@ -75,6 +76,7 @@ pub(crate) struct MembershipParts {
     pub(crate) journal: Arc<dyn Journal>,
     pub(crate) nodes: Arc<dyn Nodes>,
     pub(crate) events: Arc<dyn EventOutbox>,
+    pub(crate) statistics: Arc<StatisticsWriter>,
     pub(crate) running: Arc<RunRegistry>,
     pub(crate) metrics: Arc<Metrics>,
 }
@@ -86,7 +88,7 @@ impl Membership {
         parts: MembershipParts,
         options: &Options,
     ) -> Result<Arc<Self>, StartError> {
-        let MembershipParts { journal, nodes, events, running, metrics } = parts;
+        let MembershipParts { journal, nodes, events, statistics, running, metrics } = parts;
         let (port, own) = (Arc::clone(&nodes), options.clone());
         let entering = async move {
             let lease = NodeLease::enter(&*port, &own).await?;
@@ -114,6 +116,7 @@ impl Membership {
             journal,
             nodes,
             events,
+            statistics,
             running,
             metrics,
             heartbeat: options.heartbeat,
@@ -122,7 +125,7 @@ impl Membership {
         }))
     }
 
-    /// Starts heartbeat and reconciler.
+    /// Starts heartbeat, reconciler and the writer of statistics.
     pub(crate) fn begin(self: &Arc<Self>, authentication: &Arc<Authentication>, options: &Options) {
         let authentication = Arc::clone(authentication);
         let beat = move |own: Arc<Self>| own.beat(Arc::clone(&authentication));
@@ -132,12 +135,7 @@ impl Membership {
             None => self.keepers.spawn(beating),
         };
         self.keepers.spawn(Arc::clone(self).keep("reconciler", Self::reconcile));
-    }
-
-    /// Starts the task that writes statistics.
-    pub(crate) fn spawn_statistics(self: &Arc<Self>, statistics: &Arc<StatisticsWriter>) {
-        let statistics = Arc::clone(statistics);
-        let write = move |own: Arc<Self>| Arc::clone(&statistics).run(own.background.clone());
+        let write = |own: Arc<Self>| Arc::clone(&own.statistics).run(own.background.clone());
         self.keepers.spawn(Arc::clone(self).keep("statistics", write));
     }
 

@@ -30,6 +30,8 @@ pub struct Options {
     /// Retention of sealed results, until [`Engine::keep_results`](crate::Engine::keep_results)
     /// changes it.
     pub results: Duration,
+    /// Retention of hours of statistics, until [`Engine::keep_statistics`](crate::Engine::keep_statistics) changes it.
+    pub statistics: Duration,
     /// Bytes of large results that are on their way to callers at once.
     pub result_bytes: usize,
     /// The same for one API key.

@@ -15,8 +15,8 @@
 
 mod refusals;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use holdfast_domain::ErrorChain;
@@ -31,6 +31,11 @@ use crate::options::Options;
 /// Interval between two additions to the store.
 const INTERVAL: Duration = Duration::from_secs(1);
 
+/// Rows that one commit of a purge deletes: few enough not to hold up others.
+const PURGED_PER_COMMIT: u32 = 256;
+/// Commits of one purge; the rest is for the next one.
+const PURGE_COMMITS_MAX: u32 = 64;
+
 /// Collectors of this process, and the store that they are added to.
 #[derive(Debug)]
 pub(crate) struct StatisticsWriter {
@@ -39,11 +44,40 @@ pub(crate) struct StatisticsWriter {
     pub(crate) refusals: RefusalCollector,
     /// True while the store takes nothing, which is logged once.
     is_failing: AtomicBool,
+    /// Retention of hours, which a reload may change.
+    retention: Mutex<Duration>,
 }
 
 impl StatisticsWriter {
-    pub(crate) fn new(port: Arc<dyn Statistics>) -> Self {
-        Self { port, refusals: RefusalCollector::default(), is_failing: AtomicBool::new(false) }
+    pub(crate) fn new(port: Arc<dyn Statistics>, retention: Duration) -> Self {
+        Self {
+            port,
+            refusals: RefusalCollector::default(),
+            is_failing: AtomicBool::new(false),
+            retention: Mutex::new(retention),
+        }
+    }
+
+    /// Sets the retention of hours, also of those that are kept already.
+    pub(crate) fn keep(&self, time: Duration) {
+        *self.retention.lock().unwrap_or_else(PoisonError::into_inner) = time;
+    }
+
+    /// Deletes hours past their retention, a few a commit. Cancel safe: each commit stands by itself.
+    pub(crate) async fn purge(&self) -> Result<(), Unavailable> {
+        let age = *self.retention.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rows: u64 = 0;
+        for _commit in 0..PURGE_COMMITS_MAX {
+            let deleted = self.port.purge_hours(age, PURGED_PER_COMMIT).await?;
+            rows = rows.saturating_add(deleted);
+            if deleted == 0 {
+                break;
+            }
+        }
+        if rows > 0 {
+            tracing::info!(rows, "deleted old hours of statistics");
+        }
+        Ok(())
     }
 
     /// Adds what was collected once a second, until the background ends.

@@ -54,6 +54,7 @@ fn whatever_nodes_share_is_in_the_digest() {
         "[routes]\nfailures = 9",
         "[roles]\nsupport_refunds = { USD = 5_000_000 }",
         "[retention]\nresults = \"90m\"",
+        "[retention]\nstatistics = \"48h\"",
         "[webhooks]\nallow = [\"https://hooks.example.com:8443\"]",
         "[providers.other]\nkind = \"simulated\"",
     ];

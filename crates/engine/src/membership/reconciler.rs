@@ -3,7 +3,7 @@
 //! ```text
 //! every heartbeat: due rows, OPERATIONS_PER_LOOK at a time ─► reaped or settled, or they stand
 //!                  what was noticed ─► told
-//! every Purges::INTERVAL: clocks agree? ─► old results deleted, a few a commit
+//! every Purges::INTERVAL: clocks agree? ─► old results and old hours of statistics deleted, a few a commit
 //! ```
 //!
 //! Every process has one, and they need no leader: each change is a guarded write, of two that race one changes
@@ -65,6 +65,7 @@ impl Membership {
                 match purges.run(&*self.journal, self.retention(), || begun.elapsed()).await {
                     Ok(outcome) => {
                         log_purge(&outcome);
+                        self.purge_statistics(&outcome).await;
                         // Else more results become old in a minute than one purge may delete.
                         if outcome.is_all {
                             purged = Some(Instant::now());
@@ -77,6 +78,16 @@ impl Membership {
                     }
                 }
             }
+        }
+    }
+
+    /// Deletes old hours of statistics, unless the clock that their age is judged by is not believed.
+    async fn purge_statistics(&self, purge: &PurgeOutcome) {
+        if purge.skew.is_some() || !purge.is_all {
+            return;
+        }
+        if let Err(error) = self.statistics.purge().await {
+            tracing::warn!(error = %ErrorChain(&error), "deleting old statistics failed");
         }
     }
 

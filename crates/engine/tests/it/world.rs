@@ -142,6 +142,7 @@ pub(crate) fn setup() -> Setup {
             heartbeat_runtime: None,
             orphan_grace: Duration::from_secs(60),
             results: Duration::from_secs(86_400),
+            statistics: Duration::from_secs(30 * 86_400),
             result_bytes: 1 << 20,
             result_bytes_per_key: 1 << 19,
         },

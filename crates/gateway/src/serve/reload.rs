@@ -158,6 +158,7 @@ impl Reloader {
         // Of what runs: the proxies that are believed stay.
         app.live.replace(start::listening(&self.running));
         app.engine.keep_results(self.running.retention.results);
+        app.engine.keep_statistics(self.running.retention.statistics);
         app.receivers.allowed.replace(&self.running.webhooks.allow);
         database::keep_events(&app.store, &self.running.retention);
         app.log.set(told);

@@ -192,6 +192,7 @@ pub(super) async fn engine(
         relay: listens.map(|listens| relay(config, listens)).transpose()?,
         orphan_grace: config.operations.orphan_grace,
         results: config.retention.results,
+        statistics: config.retention.statistics,
         result_bytes: config.limits.result_bytes,
         result_bytes_per_key: config.limits.result_bytes_per_key,
     };
