@@ -28,6 +28,8 @@ pub enum ThingKind {
     Grant,
     /// An event.
     Event,
+    /// A refused request of a caller.
+    RefusedRequest,
     /// A webhook.
     Webhook,
     /// A job.
@@ -45,6 +47,7 @@ impl fmt::Display for ThingKind {
             Self::Person => "person",
             Self::Grant => "role",
             Self::Event => "event",
+            Self::RefusedRequest => "refused request",
             Self::Webhook => "webhook",
             Self::Job => "job",
         })

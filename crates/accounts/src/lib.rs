@@ -44,6 +44,7 @@ mod people;
 mod postings;
 mod principal;
 mod refusals;
+mod refused_requests;
 mod reports;
 mod sentence;
 mod sessions;
@@ -65,7 +66,8 @@ use holdfast_domain::admin::{
     RequestRecord, UseCase, WalletBounds,
 };
 use holdfast_domain::admin::{
-    Administration, Directory, Endpoints, Events, Jobs, Reports, Sessions, Webhooks,
+    Administration, Directory, Endpoints, Events, Jobs, RefusedRequests, Reports, Sessions,
+    Webhooks,
 };
 use holdfast_domain::debug_as;
 use holdfast_domain::ports::Pause;
@@ -97,6 +99,7 @@ pub use self::passwords::{BadPassword, Password};
 pub use self::people::{NewInvitation, ToldInvitation};
 pub use self::postings::{PostingOrder, PostingRecord};
 pub use self::principal::Principal;
+pub use self::refused_requests::REFUSAL_HOURS_MAX;
 pub use self::reports::{StatementPage, UsageReport};
 pub use self::sentence::sentence;
 pub use self::sessions::{BegunSession, RenewedSession, SessionError, SignInError, SignedIn};
@@ -114,6 +117,7 @@ pub trait Book:
     + Events
     + Jobs
     + Journal
+    + RefusedRequests
     + Reports
     + Sessions
     + Wallets
@@ -128,6 +132,7 @@ impl<T> Book for T where
         + Events
         + Jobs
         + Journal
+        + RefusedRequests
         + Reports
         + Sessions
         + Wallets

@@ -109,6 +109,11 @@ const TABLE: &[Row] = &[
         &[("GET", "/events"), ("GET", "/events/{id}")],
         &["event list", "event show"],
     ),
+    door(
+        UseCase::RefusalRead,
+        &[("GET", "/refusals"), ("GET", "/refusals/hours")],
+        &["refusal list", "refusal hours"],
+    ),
     door(UseCase::UsageRead, &[("GET", "/usage")], &["usage report"]),
     // Beside the database alone.
     door(UseCase::UsageExcludeCosts, &[], &["usage exclude-costs"]),

@@ -22,8 +22,8 @@ use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
 use crate::options::AdminOptions;
 use crate::{
-    admin_keys, api_keys, audit, events, jobs, offers, operations, people, postings, statement,
-    usage, verbs, wallets, webhooks,
+    admin_keys, api_keys, audit, events, jobs, offers, operations, people, postings, refusals,
+    statement, usage, verbs, wallets, webhooks,
 };
 
 /// The API of administration.
@@ -108,6 +108,8 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(operations::cancel))
         .routes(routes!(operations::reconcile))
         .routes(routes!(operations::held))
+        .routes(routes!(refusals::list))
+        .routes(routes!(refusals::hours))
         .routes(routes!(events::list))
         .routes(routes!(events::show))
         .routes(routes!(offers::models))

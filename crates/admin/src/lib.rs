@@ -48,6 +48,7 @@ mod options;
 mod page;
 mod people;
 mod postings;
+mod refusals;
 mod request;
 mod rotation_body;
 mod statement;

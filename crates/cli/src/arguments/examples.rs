@@ -185,6 +185,14 @@ const EXAMPLES: &[[&str; 2]] = &[
         "holdfast event show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
         "holdfast event show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --json",
     ],
+    [
+        "holdfast refusal list --wallet acme --code insufficient_funds",
+        "holdfast refusal list --request-id 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11 --json",
+    ],
+    [
+        "holdfast refusal hours --from 2026-11-01",
+        "holdfast refusal hours --key laptop --code rate_limit_exceeded --json",
+    ],
     ["holdfast job list", "holdfast job list --limit 5 --json"],
     [
         "holdfast job show 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use holdfast_accounts::Reference;
 use uuid::Uuid;
 
-use super::Why;
 use super::value;
+use super::{Period, Why};
 
 /// Columns of a list.
 #[derive(Debug, Clone, Default, Args)]
@@ -44,6 +44,9 @@ pub enum Read {
     /// What happened
     #[command(subcommand)]
     Event(EventCommand),
+    /// Requests that were refused
+    #[command(subcommand)]
+    Refusal(RefusalCommand),
     /// Verifications of the book that servers do
     #[command(subcommand)]
     Job(JobCommand),
@@ -105,6 +108,43 @@ pub enum EventCommand {
         #[arg(value_name = "UUID", value_parser = value::id)]
         id: Uuid,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RefusalCommand {
+    /// List refused requests, newest first: of each API key the last 100, and the last 10 of each code
+    List {
+        /// The request that was answered with this x-request-id; no other filter goes with it
+        #[arg(long, value_name = "UUID", value_parser = value::id, conflicts_with_all = ["wallet", "key", "code", "from", "to"])]
+        request_id: Option<Uuid>,
+        #[command(flatten)]
+        filter: RefusalFilter,
+        #[command(flatten)]
+        rows: Rows,
+    },
+    /// Count all refused requests by hour and code, newest hour first
+    Hours {
+        #[command(flatten)]
+        filter: RefusalFilter,
+        #[command(flatten)]
+        rows: Rows,
+    },
+}
+
+/// Filter of refused requests.
+#[derive(Debug, Args)]
+pub struct RefusalFilter {
+    /// Only requests of this wallet: its id or name
+    #[arg(long, value_name = "WALLET")]
+    pub wallet: Option<Reference>,
+    /// Only requests of this API key: its id or name
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<Reference>,
+    /// Only requests with this error code, like insufficient_funds
+    #[arg(long)]
+    pub code: Option<String>,
+    #[command(flatten)]
+    pub period: Period,
 }
 
 #[derive(Debug, Subcommand)]

@@ -1,12 +1,15 @@
 //! Commands that only read what the API lists and shows.
 
+use holdfast_domain::admin::listing::Period;
+use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};
 
 use super::sheet::{Paging, Sheet};
-use super::{Desk, wallet};
+use super::{Desk, key, wallet};
 use crate::arguments::Read;
 use crate::arguments::read::{
     Audit, EventCommand, JobCommand, Model, NodeCommand, Posting, PostingKind, Price,
+    RefusalCommand, RefusalFilter,
 };
 use crate::failure::Result;
 use crate::output::note;
@@ -44,6 +47,32 @@ const EVENTS: Sheet = Sheet {
     ],
     more: &[],
     paging: Paging::Pages,
+};
+
+const REFUSALS: Sheet = Sheet {
+    path: "/refusals",
+    things: "refused requests",
+    columns: &[
+        Column::moment("refused_at"),
+        Column::text("code"),
+        Column::number("status").second(),
+        Column::text("model").second(),
+        Column::number("wanted_micros"),
+        Column::number("available_micros"),
+        Column::text("api_key_id").third(),
+        Column::text("wallet_id").third(),
+        Column::id("request_id"),
+    ],
+    more: &[],
+    paging: Paging::Pages,
+};
+
+const REFUSAL_HOURS: Sheet = Sheet {
+    path: "/refusals/hours",
+    things: "hours of refused requests",
+    columns: &[Column::moment("hour"), Column::text("code"), Column::number("count")],
+    more: &[],
+    paging: Paging::Whole,
 };
 
 const JOBS: Sheet = Sheet {
@@ -158,6 +187,14 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
             EVENTS.list(desk, &[("wallet_id", wallet), ("kind", kind)], &rows).await
         }
         Read::Event(EventCommand::Show { id }) => EVENTS.show(desk, id).await,
+        Read::Refusal(RefusalCommand::List { request_id, filter, rows }) => {
+            let [wallet, key, code, from, to] = refusals(desk, filter).await?;
+            let id = ("request_id", request_id.map(|id| id.to_string()));
+            REFUSALS.list(desk, &[id, wallet, key, code, from, to], &rows).await
+        }
+        Read::Refusal(RefusalCommand::Hours { filter, rows }) => {
+            REFUSAL_HOURS.list(desk, &refusals(desk, filter).await?, &rows).await
+        }
         Read::Job(JobCommand::List { rows }) => JOBS.list(desk, &[], &rows).await,
         Read::Job(JobCommand::Show { id }) => {
             let found = desk.door.get(&format!("/jobs/{id}"), &[]).await;
@@ -198,4 +235,19 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
             Ok(())
         }
     }
+}
+
+/// Query of a filter of refused requests.
+async fn refusals(
+    desk: &Desk<'_>,
+    RefusalFilter { wallet, key, code, period }: RefusalFilter,
+) -> Result<[(&'static str, Option<String>); 5]> {
+    let Period { from, to } = period.period()?;
+    Ok([
+        ("wallet_id", wallet::id_of(desk, wallet.as_ref()).await?),
+        ("api_key_id", key::id_of(desk, key.as_ref()).await?),
+        ("code", code),
+        ("from", from.map(rfc3339)),
+        ("to", to.map(rfc3339)),
+    ])
 }

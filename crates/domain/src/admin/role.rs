@@ -197,6 +197,8 @@ use_cases! {
     OperationCancel = "operation.cancel": Operator;
     /// An operation whose owner is gone is ended.
     OperationReconcile = "operation.reconcile": Operator;
+    /// Refused requests of callers are listed, found and counted.
+    RefusalRead = "refusal.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
     /// Events are listed, and one is shown.
     EventRead = "event.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
     /// Usage is summed, by groups.
