@@ -14,6 +14,7 @@ pub(crate) mod parts;
 mod people;
 mod playground;
 mod postings;
+mod refusals;
 mod sign_in;
 mod today;
 mod trail;
@@ -173,6 +174,7 @@ fn what_runs() -> Router<Desk> {
         .route("/", get(today::show))
         .route("/operations", get(operations::list))
         .route("/operations/{id}", get(operation::show))
+        .route("/refusals/{id}", get(refusals::show))
         .route("/usage", get(usage::show))
         .route("/usage.csv", get(usage::download))
         .route("/models", get(models::list))

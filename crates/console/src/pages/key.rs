@@ -28,7 +28,7 @@ use crate::kit::page::Page;
 use crate::kit::section::{Facts, Section, Table};
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
-use crate::pages::parts::api_key;
+use crate::pages::parts::{api_key, refusal};
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let id = visit.id()?;
@@ -46,7 +46,8 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     if visit.may(UseCase::UsageRead) {
         page = page.section(month(&visit, key, now).await?);
     }
-    Ok(page.section(credentials(&visit, key).await?))
+    page = page.section(credentials(&visit, key).await?);
+    Ok(refusal::of_key(&visit, key.id).await?.into_iter().fold(page, Page::section))
 }
 
 /// The wallet that pays for a key.

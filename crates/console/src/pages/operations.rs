@@ -19,6 +19,7 @@ use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::operation::{self, HEAD, MODEL, charge, read_model, row};
 use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
+use crate::pages::refusals;
 
 const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";
@@ -26,6 +27,8 @@ const SCOPE: &str = "scope";
 const STATUS: &str = "status";
 const FROM: &str = "from";
 const TO: &str = "to";
+/// Scope of the requests that became no operation, or whose operation did not run.
+const REFUSED: &str = "refused";
 
 /// The same of operations that run: they have no charge yet, and hold what it may be at most.
 const HEAD_OF_RUNNING: [&str; 6] = ["Began", "State", "Model", "Holds", "API key", "Wallet"];
@@ -50,6 +53,9 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
             Err(error) => return Err(error.into()),
         };
         return Ok(Table::new("Found", &HEAD, rows, EMPTY));
+    }
+    if visit.query.get(SCOPE) == Some(REFUSED) {
+        return refusals::found(visit, [FROM, TO]).await;
     }
     let filter = read_filter(visit).await?;
     let is_of_all = filter.scope == Scope::All;
@@ -110,7 +116,7 @@ async fn read_filter(visit: &Visit) -> Result<OperationFilter, Failure> {
 }
 
 fn filter(visit: &Visit) -> Filter {
-    let scopes = [("", "All"), ("running", "Running"), ("stuck", "Stuck")];
+    let scopes = [("", "All"), ("running", "Running"), ("stuck", "Stuck"), (REFUSED, "Refused")];
     let scopes = scopes.map(|(value, label)| Choice::new(value, label)).to_vec();
     let any = std::iter::once(Choice::new("", "Any"));
     let states = OperationStatus::ALL.map(|status| Choice::new(status.label(), status.label()));

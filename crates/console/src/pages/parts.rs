@@ -9,6 +9,7 @@ pub(crate) mod person;
 pub(crate) mod plain;
 pub(crate) mod posting;
 pub(crate) mod reference;
+pub(crate) mod refusal;
 pub(crate) mod route;
 pub(crate) mod sign_in;
 pub(crate) mod usage;

@@ -24,7 +24,7 @@ use crate::kit::value::spend_text;
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
 use crate::pages::parts::wallet::opened;
-use crate::pages::parts::{api_key, person, posting, wallet};
+use crate::pages::parts::{api_key, person, posting, refusal, wallet};
 
 /// Rows of each list on the page.
 const LATEST: PageRequest = PageRequest::first(Order::Newest, 10);
@@ -56,7 +56,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     if visit.may(UseCase::PersonRead) {
         page = page.section(person::of_wallet(&visit, record.wallet.id, LATEST).await?);
     }
-    Ok(page)
+    Ok(refusal::of_wallet(&visit, record.wallet.id).await?.into_iter().fold(page, Page::section))
 }
 
 /// The title, and what can be done.
