@@ -92,6 +92,7 @@ mod readme;
 mod receiver;
 mod recorded;
 mod refusals;
+mod refused_requests;
 mod relays;
 mod reload;
 mod remote;
