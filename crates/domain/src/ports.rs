@@ -21,6 +21,7 @@
 mod call;
 mod commit;
 mod failure;
+mod failure_note;
 mod sink;
 
 use std::fmt;
@@ -32,6 +33,7 @@ use async_trait::async_trait;
 pub use self::call::{Call, ResponseMode, UnsupportedParam};
 pub use self::commit::CommitError;
 pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason, rejected_text};
+pub use self::failure_note::FailureNote;
 pub use self::sink::Sink;
 pub use crate::credential::NewApiKey;
 use crate::credential::{ApiKey, Credential};

@@ -51,5 +51,5 @@ pub use crate::roots::tls;
 pub use crate::server_client::{PassedAnswer, PassedFailure, ServerClient};
 pub use crate::socket::AbortSignal;
 pub use crate::timed_stream::{GuardedBody, ReadTimeouts};
-pub use crate::transport::{SendError, TURN_BYTES, Transport, UpstreamResponse, host};
+pub use crate::transport::{SendError, TURN_BYTES, Transport, UnsentCause, UpstreamResponse, host};
 pub use crate::unknown_keys::{LookupRefusal, UnknownKeyLimiter, UnknownTextLimiter};

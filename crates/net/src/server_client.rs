@@ -87,7 +87,7 @@ impl PassedAnswer {
 impl From<SendError> for PassedFailure {
     fn from(error: SendError) -> Self {
         match error {
-            SendError::Unsent => Self::Unsent,
+            SendError::Unsent(_) => Self::Unsent,
             SendError::Sent | SendError::TooLarge => Self::Broken,
         }
     }

@@ -25,6 +25,7 @@ mod connect;
 mod open;
 mod pool;
 mod shared;
+mod unsent;
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -46,6 +47,7 @@ use rustls::ClientConfig;
 use self::connect::{Connector, ProxyRelay};
 pub(crate) use self::pool::ResponseBody;
 use self::pool::{BoxError, Pool, PooledConnection, RequestTarget};
+pub use self::unsent::UnsentCause;
 use crate::proxy::Proxies;
 use crate::retry_after::{asks_for_pause, pause, retry_after};
 
@@ -62,7 +64,7 @@ const END_TIME_MAX: Duration = Duration::from_millis(100);
 pub enum SendError {
     /// No connection took it, or none took a byte of its body, or its server says that it has not
     /// looked at it: nobody can have run it.
-    Unsent,
+    Unsent(UnsentCause),
     /// The connection broke, and some of the request may have arrived.
     Sent,
     /// The answer is larger than it may be.
@@ -184,7 +186,7 @@ impl Transport {
         sending: &mut (dyn FnMut() + Send),
     ) -> Result<(Parts, ResponseBody, bool), SendError> {
         let line = self.0.connection(request.uri(), connect).await;
-        let line = line.map_err(|_not_connected| SendError::Unsent)?;
+        let line = line.map_err(|error| SendError::Unsent(UnsentCause::of_connect(&error)))?;
         // Shared with the body, which goes into the connection and does not come back from there.
         let taken = Arc::new(AtomicBool::new(false));
         let prompt = |body: B| {
@@ -201,10 +203,10 @@ impl Transport {
                 let (head, body) = response.into_parts();
                 Ok((head, body, is_relayed))
             }
-            Err(ExchangeError::Unprocessed) => Err(SendError::Unsent),
+            Err(ExchangeError::Unprocessed) => Err(SendError::Unsent(UnsentCause::Unprocessed)),
             // The body was taken: some of it may have arrived and run, though no answer says so.
             Err(ExchangeError::Broken) if taken.load(Ordering::Acquire) => Err(SendError::Sent),
-            Err(ExchangeError::Broken) => Err(SendError::Unsent),
+            Err(ExchangeError::Broken) => Err(SendError::Unsent(UnsentCause::Closed)),
         }
     }
 

@@ -59,6 +59,7 @@ use self::resumed::ResumedAdapter;
 use self::verdict::{Ask, AskOutcome, Verdict, judge};
 use crate::adapter::Adapter;
 use crate::kinds::holdfast::Holdfast;
+use crate::proof;
 use crate::provider::HttpProvider;
 use crate::response::receive;
 use holdfast_net::SendError;
@@ -179,13 +180,16 @@ impl ChainProvider {
             .await;
         let (headers, reply) = match sent {
             Ok(answered) => answered,
-            Err(SendError::Unsent) => return (AskReport::of(AskOutcome::Unsent), None),
+            Err(error @ SendError::Unsent(_)) => {
+                sink.on_failure_note(proof::note_of_send_error(error));
+                return (AskReport::of(AskOutcome::Unsent), None);
+            }
             Err(SendError::Sent | SendError::TooLarge) => {
                 return (AskReport::of(AskOutcome::LOST), None);
             }
         };
         if reply.status != StatusCode::OK {
-            return (AskReport::of_error(&headers, reply, keyed.key, sink).await, None);
+            return (AskReport::of_error(&headers, reply, keyed, sink).await, None);
         }
         let adapter: Arc<dyn Adapter> = Arc::<ResumedAdapter>::clone(resumed);
         match receive(&adapter, reply, self.http.lengths(), call, sink).await {

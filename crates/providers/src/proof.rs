@@ -15,10 +15,14 @@
 //! All kinds share two tables of names and texts, each used only for the statuses in the kind's own
 //! table: [`overflow`], a prompt that does not fit, and [`no_model`], a missing model.
 //!
-//! Never: a word of an error's body outside of this module, because it may quote the prompt; or a
+//! Never: a word of an error's body outside of this module, because it may quote the prompt, except by
+//! [`failure_note`], which removes the request and credentials from its note for operators; or a
 //! row that rests on what a provider usually does.
 
+mod credentials;
+mod echoes;
 mod error_body;
+mod failure_note;
 mod no_model;
 mod overflow;
 mod shape;
@@ -28,6 +32,9 @@ use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason, Unreadable
 use http::StatusCode;
 
 pub(crate) use self::error_body::UpstreamErrorBody;
+pub(crate) use self::failure_note::{
+    SENT_BYTES_MAX, failure_note, note_of_send_error, note_of_status,
+};
 use self::shape::{any_fits, fits, normal};
 use holdfast_net::SendError;
 
@@ -94,7 +101,7 @@ impl UpstreamErrorBody {
 /// Proof of a missing answer, by how far its request came.
 pub(crate) const fn of_send_error(cause: SendError) -> CallFailure {
     match cause {
-        SendError::Unsent => CallFailure::NotRun(NotRunProof::Connect),
+        SendError::Unsent(_) => CallFailure::NotRun(NotRunProof::Connect),
         SendError::Sent => CallFailure::Unknown(UnknownReason::Broken),
         // Only a 200 is read that far, so this proves no more than an answer that is garbage.
         SendError::TooLarge => unreadable(UnreadableReason::Long),

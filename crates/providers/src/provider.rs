@@ -18,7 +18,8 @@
 //! here because they hold for every kind: a 200 alone is read as an answer, and a "not run" from an
 //! answer that a relaying proxy may have written is lowered to "unknown".
 //!
-//! Never: a call that is sent twice, or a word of an error's body outside of `proof`. A kind's
+//! Never: a call that is sent twice, or a word of an error's body outside of `proof`, but in the note that `proof`
+//! has filtered. A kind's
 //! headers, addresses and signature come through `adapter`; none is named here.
 //!
 //! Limits: an error's body is read up to `ERROR_BYTES_MAX` and for `ERROR_TIME_MAX`, answers and
@@ -242,6 +243,7 @@ impl HttpProvider {
     /// Judges an answer that is no success, after it has told the pause that the server asks for.
     async fn judge(
         &self,
+        (call, sent_bytes): (&Call, usize),
         reply: UpstreamResponse,
         sink: &mut dyn Sink,
     ) -> (StatusCode, CallFailure) {
@@ -268,6 +270,14 @@ impl HttpProvider {
             | CallFailure::Refused(_)
             | CallFailure::Unknown(_)) => failure,
         };
+        // Rendered once more, because only failures need it: a body that went out is not kept.
+        let is_short = sent_bytes <= proof::SENT_BYTES_MAX;
+        let sent = if is_short { self.request(call) } else { None };
+        let note = match sent {
+            Some(sent) => proof::failure_note(rejected, &sent.map(Bytes::from)).await,
+            None => proof::note_of_status(status),
+        };
+        sink.on_failure_note(note);
         (status, failure)
     }
 }
@@ -311,21 +321,24 @@ impl Provider for HttpProvider {
         self.check_supported(&call.request)
             .map_err(|_unsupported| CallFailure::NotRun(NotRunProof::Account))?;
         let request = self.request(call).ok_or(CallFailure::NotRun(NotRunProof::Account))?;
-        let begun = Instant::now();
+        let (begun, sent_bytes) = (Instant::now(), request.body().len());
         let error_header = self.adapter.error_header();
         let sent = self
             .transport
             .send(request, call.connect, error_header.as_ref(), &mut || sink.on_send())
             .await;
         let (status, outcome) = match sent {
-            Err(cause) => (None, Err(proof::of_send_error(cause))),
+            Err(cause) => {
+                sink.on_failure_note(proof::note_of_send_error(cause));
+                (None, Err(proof::of_send_error(cause)))
+            }
             Ok(reply) if reply.status == StatusCode::OK => {
                 let received = receive(&self.adapter, reply, self.lengths, call, sink).await;
                 (Some(StatusCode::OK), received)
             }
             Ok(reply) => {
                 // In a box, as what few calls come to: every call would have room for it.
-                let (status, failure) = Box::pin(self.judge(reply, sink)).await;
+                let (status, failure) = Box::pin(self.judge((call, sent_bytes), reply, sink)).await;
                 (Some(status), Err(failure))
             }
         };

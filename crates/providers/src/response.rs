@@ -36,7 +36,7 @@ use holdfast_net::{TURN_BYTES, UpstreamResponse};
 
 /// Length up to which an answer or an event is read by a worker of the runtime, in bytes: one byte
 /// may cost some 50 ns, and whoever shares the worker must not wait for more.
-const INLINE_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
 
 /// The pieces of a long one that are told before other work has its turn.
 const PIECES_A_TURN: usize = 16;
@@ -206,7 +206,7 @@ impl Sink for DeltaBuffer {
 
 /// Runs a long reading on a blocking thread, when a permit is free. The reading goes to its end,
 /// and keeps its permit until then, also where nobody waits for it any more.
-async fn offload<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn offload<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
     let place = LONG_READINGS.acquire().await;
     // The permit goes along: a call that is dropped meanwhile cannot stop the thread, and must not
     // let another reading begin beside it.

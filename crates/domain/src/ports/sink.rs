@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::FailureNote;
 use crate::answer::Delta;
 use crate::usage::UsageReport;
 use crate::{Currency, Micros};
@@ -30,6 +31,10 @@ pub trait Sink: Send {
     /// Told which field of the request the provider turns away, where it names one: by the name that callers have
     /// for it, never in the provider's words. Unless it is overridden, it is left unused.
     fn on_rejected_field(&mut self, _field: &'static str) {}
+
+    /// Takes the note of a call that fails, for the statistics of its route. Unless it is overridden, it is
+    /// left unused.
+    fn on_failure_note(&mut self, _note: FailureNote) {}
 
     /// Told what the provider charges for the call, where it says so itself. Unless it is overridden,
     /// it is left unused.

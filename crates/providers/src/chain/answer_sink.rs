@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use holdfast_domain::answer::Delta;
-use holdfast_domain::ports::Sink;
+use holdfast_domain::ports::{FailureNote, Sink};
 use holdfast_domain::usage::UsageReport;
 use holdfast_domain::{Currency, Micros};
 
@@ -56,6 +56,10 @@ impl Sink for AnswerSink<'_> {
 
     fn on_rejected_field(&mut self, field: &'static str) {
         self.sink.on_rejected_field(field);
+    }
+
+    fn on_failure_note(&mut self, note: FailureNote) {
+        self.sink.on_failure_note(note);
     }
 
     fn on_charge(&mut self, currency: Currency, charge: Micros) {

@@ -1,5 +1,5 @@
 //! Report of one ask: its outcome, read from an error's head and body. No word of the body goes
-//! further than its code, and the name of a field that we have, too.
+//! further than its code, the name of a field that we have, too, and the filtered note of a failure.
 
 use std::time::Duration;
 
@@ -9,8 +9,10 @@ use holdfast_wire::chat::upstream::{self, UpstreamError};
 use holdfast_wire::error::Code;
 use http::{HeaderMap, HeaderName, StatusCode};
 
+use super::KeyedRequest;
 use super::verdict::{AskOutcome, Echo};
 use crate::kinds::holdfast::Holdfast;
+use crate::proof::failure_note;
 use crate::provider::read_error;
 use holdfast_net::UpstreamResponse;
 
@@ -32,10 +34,10 @@ impl AskReport {
     pub(super) async fn of_error(
         headers: &HeaderMap,
         reply: UpstreamResponse,
-        key: RequestKey,
+        keyed: &KeyedRequest,
         sink: &mut dyn Sink,
     ) -> Self {
-        let echo = match (has_echo(headers, key), reply.is_relayed) {
+        let echo = match (has_echo(headers, keyed.key), reply.is_relayed) {
             (false, _) => Echo::Absent,
             (true, true) => Echo::Relayed,
             (true, false) if is_new(headers) => Echo::Judged,
@@ -52,6 +54,7 @@ impl AskReport {
             Some(Code::InsufficientFunds) if may_pass(headers) => AskOutcome::FundsHeld(echo),
             code => AskOutcome::Error(code, echo),
         };
+        sink.on_failure_note(failure_note(rejected, &keyed.request).await);
         Self { outcome, retry_after }
     }
 }

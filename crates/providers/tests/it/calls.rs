@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_domain::answer::{Answer, Delta, FinishReason};
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::ports::{Call, CallFailure, Provider, ResponseMode, Sink};
+use holdfast_domain::ports::{Call, CallFailure, FailureNote, Provider, ResponseMode, Sink};
 use holdfast_domain::price::UnitPrices;
 use holdfast_domain::request::{Content, Message, Request, Role};
 use holdfast_domain::state::ProviderStates;
@@ -43,6 +43,8 @@ pub(crate) struct CallResult {
     pub(crate) was_sent: bool,
     /// Pause that the server asked for.
     pub(crate) pause: Option<Duration>,
+    /// Note of the failure.
+    pub(crate) note: Option<String>,
 }
 
 impl CallResult {
@@ -65,7 +67,8 @@ impl CallResult {
 pub(crate) async fn run(provider: &dyn Provider, call: &Call) -> CallResult {
     let mut heard = RecordingSink::default();
     let outcome = provider.run(call, &mut heard).await;
-    CallResult { outcome, answer: heard.answer, was_sent: heard.was_sent, pause: heard.pause }
+    let RecordingSink { answer, was_sent, pause, note } = heard;
+    CallResult { outcome, answer, was_sent, pause, note }
 }
 
 #[derive(Default)]
@@ -73,6 +76,7 @@ struct RecordingSink {
     answer: Answer,
     was_sent: bool,
     pause: Option<Duration>,
+    note: Option<String>,
 }
 
 impl Sink for RecordingSink {
@@ -86,5 +90,9 @@ impl Sink for RecordingSink {
 
     fn on_retry_after(&mut self, time: Duration) {
         self.pause = Some(time);
+    }
+
+    fn on_failure_note(&mut self, note: FailureNote) {
+        self.note = Some(note.as_str().to_owned());
     }
 }

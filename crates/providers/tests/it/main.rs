@@ -15,6 +15,7 @@ mod errors;
 mod fixtures;
 mod frames;
 mod http2;
+mod notes;
 mod openai;
 mod proof;
 mod proxies;
