@@ -74,7 +74,8 @@ pub use self::person::{
 pub use self::person_write::{EndedSessions, NewLink, PersonWrite};
 pub use self::ports::{
     Administration, CommandError, Deliveries, Directory, DueDelivery, Endpoints, EventOutbox,
-    Events, HourlyRefusals, Jobs, Outbox, RefusalFilter, RefusedRequests, Sessions, Webhooks,
+    Events, HourlyRefusals, Jobs, Outbox, RefusalFilter, RefusedRequests, RouteReports, Sessions,
+    Webhooks,
 };
 pub use self::posting::{
     DepositReference, KnownPosting, NewPosting, OWN_SOURCE, PostingDetails, RefundableOperation,

@@ -7,7 +7,7 @@
 //! | [`Nodes`] | leases of running processes |
 //! | [`ApiKeys`], [`Wallets`], [`Prices`] | credentials, balances, price versions |
 //! | [`Provider`], [`Sink`] | runs a model; takes what it says |
-//! | [`Statistics`] | counts of refused requests, and the newest of them |
+//! | [`Statistics`] | counts of refused requests and of attempts on routes, and the newest of them |
 //! | [`Pause`] | the wait between two offers |
 //!
 //! Ports of administration are in [`admin::ports`](crate::admin::ports).
@@ -42,7 +42,7 @@ use crate::limits::CounterReadings;
 use crate::operation::{Lease, Node, Operation, Receipt, SealedResult, Snapshot, Transition};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
-use crate::statistics::RefusalBatch;
+use crate::statistics::{BreakerReport, RefusalBatch, RouteFailure, RouteHour};
 use crate::usage::UsageReport;
 use crate::wallet::Wallet;
 use crate::{
@@ -297,6 +297,22 @@ pub trait Statistics: Send + Sync {
     /// Adds the counts, and lists the requests in the [ring](crate::statistics::ring) of each API key; all of it or
     /// nothing. Additions of several processes add up. Cancel safe.
     async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), Unavailable>;
+
+    /// Adds attempts to the rows of their keys; all of it or nothing. Cancel safe.
+    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), Unavailable>;
+
+    /// Keeps these failures, and of each route the newest [`FAILURES_KEPT`](crate::statistics::FAILURES_KEPT). Cancel
+    /// safe.
+    async fn add_route_failures(&self, failures: Arc<Vec<RouteFailure>>)
+    -> Result<(), Unavailable>;
+
+    /// Replaces the circuit breakers that a node has reported, if its name is this incarnation's. They go with its
+    /// lease. Cancel safe.
+    async fn set_route_states(
+        &self,
+        node: &Node,
+        breakers: &[BreakerReport],
+    ) -> Result<(), Unavailable>;
 
     /// Deletes up to `limit` rows of hours that began longer ago than `age`; returns their number.
     async fn purge_hours(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;

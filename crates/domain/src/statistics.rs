@@ -1,16 +1,25 @@
-//! Statistics of a process: requests that it refused, as rows for support and as counts for reports.
+//! Statistics of a process: requests that it refused, as rows for support and as counts for reports; attempts on routes,
+//! their latencies and failures, and the circuit breakers.
 //!
 //! They are no money. A process collects them in memory and adds them to the store about once a second
 //! ([`Statistics`](crate::ports::Statistics)), so that a flood of refusals does not become a flood of writes; one that
 //! is killed loses its last second.
 //!
 //! Never in here: a word of a prompt or an answer, a credential, or a model's name that the configuration does not
-//! have.
+//! have. A provider's words about a failure are in a [`FailureNote`](crate::ports::FailureNote), which is made without
+//! them.
 
+mod latencies;
 pub mod ring;
+mod route;
 
 use std::borrow::Cow;
 
+pub use self::latencies::{BOUNDS_MS, Latencies};
+pub use self::route::{
+    AttemptOutcome, BreakerCondition, BreakerReport, FAILURES_KEPT, NodeBreaker, RouteFailure,
+    RouteHour, RouteHourKey,
+};
 use crate::model::PublicModelId;
 use crate::{ApiKeyId, Micros, RequestId, Timestamp, WalletId};
 

@@ -40,7 +40,7 @@ use crate::request_context::Submission;
 use crate::results::ResultLimiter;
 use crate::runner::{Runner, RunnerParts};
 use crate::serving_config::ServingConfig;
-use crate::statistics::{RefusalFacts, StatisticsWriter};
+use crate::statistics::{RefusalFacts, RouteCollector, StatisticsWriter};
 use crate::tape::RunRegistry;
 
 /// The storage ports that an engine works on.
@@ -86,10 +86,11 @@ impl Engine {
     ) -> Result<Arc<Self>, StartError> {
         let Ports { journal, nodes, keys, wallets, events, statistics } = ports;
         let (metrics, secrets) = (Arc::new(Metrics::begin()), Arc::new(secrets));
-        let running = Arc::<RunRegistry>::default();
+        let (running, routes) = (Arc::<RunRegistry>::default(), Arc::<RouteCollector>::default());
         let results =
             Arc::new(ResultLimiter::new(options.result_bytes_per_key, options.result_bytes));
-        let statistics = Arc::new(StatisticsWriter::new(statistics, options.statistics));
+        let statistics =
+            Arc::new(StatisticsWriter::new(statistics, options.statistics, Arc::clone(&routes)));
         let parts = MembershipParts {
             statistics: Arc::clone(&statistics),
             journal: Arc::clone(&journal),
@@ -115,6 +116,7 @@ impl Engine {
             wallets: Arc::clone(&wallets),
             secrets: Arc::clone(&secrets),
             results: Arc::clone(&results),
+            routes,
         });
         let front = Front::new(FrontParts {
             membership: Arc::clone(&membership),
@@ -129,6 +131,7 @@ impl Engine {
         membership.begin(&authentication, &options);
         let live = Arc::new(LiveConfig::new(serving, &runner.metrics));
         membership.keepers.spawn(Arc::clone(&runner).end_reaped(Arc::clone(&live)));
+        statistics.watch_breakers(&membership, &live);
         Ok(Arc::new(Self { authentication, membership, runner, front, live, statistics }))
     }
 

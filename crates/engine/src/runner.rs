@@ -44,6 +44,7 @@ use crate::metrics::Metrics;
 use crate::parsing::ParsePlaces;
 use crate::request_context::{PreparedClaim, RequestContext};
 use crate::results::ResultLimiter;
+use crate::statistics::RouteCollector;
 use crate::tape::RunRegistry;
 
 /// Runner of this process: its tasks, and the ports and counters that every run works on.
@@ -61,6 +62,8 @@ pub(crate) struct Runner {
     wallets: Arc<dyn Wallets>,
     secrets: Arc<Secrets>,
     results: Arc<ResultLimiter>,
+    /// Statistics of attempts.
+    routes: Arc<RouteCollector>,
     pub(crate) parsing: ParsePlaces,
     answers: Arc<AnswerBytes>,
     route_complaints: RouteComplaints,
@@ -80,6 +83,7 @@ pub(crate) struct RunnerParts {
     pub(crate) wallets: Arc<dyn Wallets>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) results: Arc<ResultLimiter>,
+    pub(crate) routes: Arc<RouteCollector>,
 }
 
 impl Runner {
@@ -94,6 +98,7 @@ impl Runner {
             wallets,
             secrets,
             results,
+            routes,
         } = parts;
         Arc::new(Self {
             membership,
@@ -106,6 +111,7 @@ impl Runner {
             wallets,
             secrets,
             results,
+            routes,
             parsing: ParsePlaces::default(),
             answers: Arc::default(),
             route_complaints: RouteComplaints::default(),

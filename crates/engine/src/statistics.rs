@@ -14,9 +14,10 @@
 //! is killed loses the last second, one that drains nothing.
 
 mod refusals;
+mod routes;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use holdfast_domain::ErrorChain;
@@ -26,6 +27,9 @@ use tokio_util::sync::CancellationToken;
 
 use self::refusals::RefusalCollector;
 pub use self::refusals::RefusalFacts;
+pub(crate) use self::routes::{AttemptFacts, RouteCollector};
+use crate::live_config::LiveConfig;
+use crate::membership::Membership;
 use crate::options::Options;
 
 /// Interval between two additions to the store.
@@ -40,6 +44,10 @@ const PURGE_COMMITS_MAX: u32 = 64;
 #[derive(Debug)]
 pub(crate) struct StatisticsWriter {
     port: Arc<dyn Statistics>,
+    /// Lease under which breakers are reported, and the configuration that has them.
+    watched: OnceLock<(Weak<Membership>, Arc<LiveConfig>)>,
+    /// Attempts on routes.
+    routes: Arc<RouteCollector>,
     /// Requests of known API keys that were refused.
     pub(crate) refusals: RefusalCollector,
     /// True while the store takes nothing, which is logged once.
@@ -49,13 +57,25 @@ pub(crate) struct StatisticsWriter {
 }
 
 impl StatisticsWriter {
-    pub(crate) fn new(port: Arc<dyn Statistics>, retention: Duration) -> Self {
+    pub(crate) fn new(
+        port: Arc<dyn Statistics>,
+        retention: Duration,
+        routes: Arc<RouteCollector>,
+    ) -> Self {
         Self {
             port,
+            routes,
+            watched: OnceLock::new(),
             refusals: RefusalCollector::default(),
             is_failing: AtomicBool::new(false),
             retention: Mutex::new(retention),
         }
+    }
+
+    /// Reports the breakers of the live configuration from now on. They are made after the statistics.
+    pub(crate) fn watch_breakers(&self, membership: &Arc<Membership>, live: &Arc<LiveConfig>) {
+        // Weak: the membership has the statistics, too.
+        self.watched.get_or_init(|| (Arc::downgrade(membership), Arc::clone(live)));
     }
 
     /// Sets the retention of hours, also of those that are kept already.
@@ -96,7 +116,9 @@ impl StatisticsWriter {
 
     /// Adds what was collected. Not cancel safe: a dropped future loses a batch.
     pub(crate) async fn flush(&self) {
-        let flushed = self.flush_refusals().await;
+        let refusals = self.flush_refusals().await;
+        // Each is tried, whatever came of the other.
+        let flushed = self.flush_routes().await.and(refusals);
         let was_failing = self.is_failing.swap(flushed.is_err(), Ordering::Relaxed);
         match flushed {
             Ok(()) if was_failing => tracing::info!("statistics are written again"),
@@ -111,6 +133,31 @@ impl StatisticsWriter {
                 );
             }
         }
+    }
+
+    async fn flush_routes(&self) -> Result<(), Unavailable> {
+        let hours = Arc::new(self.routes.take_hours());
+        if !hours.is_empty()
+            && let Err(error) = in_time(self.port.add_route_hours(Arc::clone(&hours))).await
+        {
+            self.routes.put_hours_back(hours.to_vec());
+            return Err(error);
+        }
+        let failures = Arc::new(self.routes.take_failures());
+        if !failures.is_empty()
+            && let Err(error) = in_time(self.port.add_route_failures(Arc::clone(&failures))).await
+        {
+            self.routes.put_failures_back(failures.to_vec());
+            return Err(error);
+        }
+        let Some((membership, live)) = self.watched.get() else { return Ok(()) };
+        let Some(membership) = membership.upgrade() else { return Ok(()) };
+        let node = &membership.node;
+        if let Some(breakers) = self.routes.breakers(&live.get().offers(), node.now()) {
+            in_time(self.port.set_route_states(node.node(), &breakers)).await?;
+            self.routes.set_written(breakers);
+        }
+        Ok(())
     }
 
     async fn flush_refusals(&self) -> Result<(), Unavailable> {

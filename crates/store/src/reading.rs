@@ -22,6 +22,7 @@ mod plans;
 mod refusal;
 pub mod report;
 mod reports;
+mod route;
 mod row;
 pub(crate) mod statement;
 pub mod usage;

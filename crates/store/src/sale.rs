@@ -5,5 +5,6 @@ pub(crate) mod journal;
 pub(crate) mod keys;
 mod nodes;
 mod prices;
+mod routes;
 mod statistics;
 mod wallets;

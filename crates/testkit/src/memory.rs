@@ -21,16 +21,18 @@ mod statistics;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use holdfast_domain::credential::{ApiKey, Credential};
 use holdfast_domain::ledger::{BalanceChange, Posting};
 use holdfast_domain::limits::Counter;
-use holdfast_domain::operation::{Lease, Operation, SealedResult};
+use holdfast_domain::operation::{Lease, Node, Operation, SealedResult};
 use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
-use holdfast_domain::statistics::{RefusalHour, RefusedRequest};
+use holdfast_domain::statistics::{
+    BreakerReport, RefusalHour, RefusedRequest, RouteFailure, RouteHour, RouteHourKey,
+};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
     ApiKeyId, CredentialId, Incarnation, Micros, NodeAddress, NodeName, OperationId, PostingId,
@@ -84,6 +86,11 @@ struct JournalState {
     /// Rings of refused requests, each request with its slot, oldest first.
     refusals: Vec<(u32, RefusedRequest)>,
     refusal_hours: BTreeMap<RefusalHour, u64>,
+    route_hours: BTreeMap<RouteHourKey, RouteHour>,
+    /// Failures of each route, the newest first.
+    route_failures: BTreeMap<Arc<str>, Vec<RouteFailure>>,
+    /// Breakers by the name of a node, with the process that reported them.
+    route_states: BTreeMap<NodeName, (Node, Vec<BreakerReport>)>,
     faults: Faults,
 }
 
@@ -112,6 +119,9 @@ impl MemoryJournal {
                 prices: BTreeMap::new(),
                 refusals: Vec::new(),
                 refusal_hours: BTreeMap::new(),
+                route_hours: BTreeMap::new(),
+                route_failures: BTreeMap::new(),
+                route_states: BTreeMap::new(),
                 faults: Faults::default(),
             }),
         }

@@ -6,6 +6,7 @@
 //! | [`Directory`] | finds and lists wallets, API keys and operations |
 //! | [`Events`], [`EventOutbox`] | events of a wallet; events that no change has |
 //! | [`RefusedRequests`] | lists and counts requests that were refused |
+//! | [`RouteReports`] | attempts, failures and circuit breakers of routes |
 //! | [`Jobs`] | long work of operators, a page at a time |
 //! | [`Webhooks`], [`Deliveries`] | webhooks; the deliveries that are due, and the lease of each |
 //! | [`Sessions`] | sessions of people, and their passwords and links |
@@ -18,6 +19,7 @@ mod directory;
 mod events;
 mod jobs;
 mod refusals;
+mod routes;
 mod sessions;
 mod webhooks;
 
@@ -28,6 +30,7 @@ pub use self::directory::Directory;
 pub use self::events::{EventOutbox, Events};
 pub use self::jobs::Jobs;
 pub use self::refusals::{HourlyRefusals, RefusalFilter, RefusedRequests};
+pub use self::routes::RouteReports;
 pub use self::sessions::Sessions;
 pub use self::webhooks::{Deliveries, DueDelivery, Endpoints, Outbox, Webhooks};
 use crate::ports::named_ports;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use holdfast_domain::answer::{Answer, Delta};
 use holdfast_domain::operation::Operation;
-use holdfast_domain::ports::Sink;
+use holdfast_domain::ports::{FailureNote, Sink};
 use holdfast_domain::request::Request;
 use holdfast_domain::usage::UsageReport;
 use holdfast_domain::{Currency, Micros};
@@ -46,6 +46,8 @@ pub(crate) struct Assembly<'a> {
     pub(crate) retry_after: Option<Duration>,
     /// Field of the request that the provider turned away.
     pub(crate) rejected_field: Option<&'static str>,
+    /// Note of the failure, for the statistics of the route alone.
+    pub(crate) failure_note: Option<FailureNote>,
     /// Charge of the provider, where it says it itself.
     pub(crate) charge: Option<(Currency, Micros)>,
     /// Bytes of provider states that are kept for later turns.
@@ -104,6 +106,7 @@ impl<'a> Assembly<'a> {
             is_cut: false,
             retry_after: None,
             rejected_field: None,
+            failure_note: None,
             charge: None,
             state_bytes: 0,
             may_send,
@@ -200,6 +203,10 @@ impl Sink for Assembly<'_> {
 
     fn on_rejected_field(&mut self, field: &'static str) {
         self.rejected_field = Some(field);
+    }
+
+    fn on_failure_note(&mut self, note: FailureNote) {
+        self.failure_note = Some(note);
     }
 
     fn on_charge(&mut self, currency: Currency, charge: Micros) {

@@ -16,7 +16,7 @@ use holdfast_domain::ports::{
     Cause, CommitError, CounterSnapshot, HeartbeatOutcome, KnownCredential, LeaseMode,
     LeasedOperation, LedgerEntry, Unavailable,
 };
-use holdfast_domain::statistics::RefusalBatch;
+use holdfast_domain::statistics::{BreakerReport, RefusalBatch, RouteFailure, RouteHour};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
     ApiKeyId, ApiKeys, CredentialId, Journal, Nodes, OperationId, PostingId, Snapshot, Statistics,
@@ -210,6 +210,28 @@ impl Statistics for Store {
     async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), Unavailable> {
         self.enter_open().await?;
         self.journal.add_refusals(refusals).await
+    }
+
+    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), Unavailable> {
+        self.enter_open().await?;
+        self.journal.add_route_hours(hours).await
+    }
+
+    async fn add_route_failures(
+        &self,
+        failures: Arc<Vec<RouteFailure>>,
+    ) -> Result<(), Unavailable> {
+        self.enter_open().await?;
+        self.journal.add_route_failures(failures).await
+    }
+
+    async fn set_route_states(
+        &self,
+        node: &Node,
+        breakers: &[BreakerReport],
+    ) -> Result<(), Unavailable> {
+        self.enter_open().await?;
+        self.journal.set_route_states(node, breakers).await
     }
 
     async fn purge_hours(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::admin::job::{JobKind, JobState};
@@ -12,8 +13,10 @@ use holdfast_domain::admin::{ActorId, EmailAddress, Reach, Role, UseCase};
 use holdfast_domain::credential::{BalanceVisibility, UsageScope};
 use holdfast_domain::limits::SpendWindow;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
+use holdfast_domain::ports::FailureNote;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::ServerSecretId;
+use holdfast_domain::statistics::{AttemptOutcome, BreakerCondition, Latencies};
 use holdfast_domain::{
     AdminKeyId, ApiKeyId, CommandKey, Currency, Micros, PersonId, PostingId, RequestId, Timestamp,
     WalletId, WebhookId,
@@ -85,8 +88,11 @@ cells!(String: PublicModelId;
     |raw| Self::try_from(&*raw).ok(), |model| model.as_str().to_owned());
 cells!(String: Private<String>; |raw| Some(Self(raw)), |text| text.0.clone());
 cells!(String: EmailAddress; |raw| Self::known(&raw), |email| email.as_str().to_owned());
+cells!(String: Arc<str>; |raw| Some(raw.into()), |text| text.to_string());
+cells!(String: FailureNote; |raw| Some(Self::new(&raw)), |note| note.as_str().to_owned());
+cells!(String: Latencies; |raw| Self::from_text(&raw), |latencies| latencies.to_text());
 cells!(String: ActorId, Currency; |raw| raw.parse().ok(), |value| value.to_string());
-cells!(String: BalanceVisibility, DeliveryState, DisableReason, EventKind, JobKind, JobState, Role,
+cells!(String: AttemptOutcome, BalanceVisibility, BreakerCondition, DeliveryState, DisableReason, EventKind, JobKind, JobState, Role,
     SpendWindow, UsageScope, UseCase;
     |raw| Self::ALL.iter().copied().find(|it| it.label() == raw), |value| value.label().to_owned());
 // Ids and names of kinds have no commas.

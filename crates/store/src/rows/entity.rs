@@ -103,6 +103,8 @@ pub(crate) mod posting_details;
 pub(crate) mod price;
 pub(crate) mod refusal;
 pub(crate) mod refusal_hour;
+pub(crate) mod route_failure;
+pub(crate) mod route_hour;
 pub(crate) mod usage_hour;
 pub(crate) mod wallet;
 pub(crate) mod webhook;

@@ -12,9 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_domain::operation::Node;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::statistics::ring::{Slot, place};
-use holdfast_domain::statistics::{RefusalBatch, RefusalCount, RefusedRequest};
+use holdfast_domain::statistics::{
+    BreakerReport, RefusalBatch, RefusalCount, RefusedRequest, RouteFailure, RouteHour,
+};
 use holdfast_domain::{ApiKeyId, Statistics};
 use sea_orm::{Statement, Value};
 
@@ -45,13 +48,35 @@ impl Statistics for Store {
         self.exchange(exchange.locked(dialect.statistics_lock())).await
     }
 
+    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), Unavailable> {
+        self.add_attempts(hours).await
+    }
+
+    async fn add_route_failures(
+        &self,
+        failures: Arc<Vec<RouteFailure>>,
+    ) -> Result<(), Unavailable> {
+        self.add_failures(failures).await
+    }
+
+    async fn set_route_states(
+        &self,
+        node: &Node,
+        breakers: &[BreakerReport],
+    ) -> Result<(), Unavailable> {
+        self.report_breakers(node, breakers).await
+    }
+
     async fn purge_hours(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         let dialect = self.dialect();
         let purge = move |now: holdfast_domain::Timestamp| {
             let before = now.before(age).as_micros();
             dialect.statement(PURGE, [before.into(), i64::from(limit).into()])
         };
-        let count = |deleted: Vec<i64>, _now| (Vec::new(), u64::try_from(deleted.len()));
+        let count = move |deleted: Vec<i64>, now: holdfast_domain::Timestamp| {
+            let attempts = super::routes::purge(dialect, now.before(age), limit);
+            (vec![attempts], u64::try_from(deleted.len()))
+        };
         let deleted = self.exchange(Exchange::new(purge, |cells| cells.int(), count)).await?;
         deleted.map_err(crate::error::unavailable)
     }

@@ -125,6 +125,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "5bc191b8475fc08f9767cf6aa02153880a9984231db34d3c7a28333ce9fb5c24",
         "f8ec848db832b2b0500a9be04313b80eebbd86e239dc318e17022458688c2a90",
     ),
+    (
+        "0024_routes",
+        "6fee967f02ae2924689f4fb2cb2570f5dbe6c55ec31d074402930ecfba4f0b7a",
+        "bfc289184ab593566a21da1e69ab4e434f5d2950ed5b4bd0e6cf5654e712d8cd",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

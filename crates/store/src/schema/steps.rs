@@ -218,6 +218,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         // Statistics of requests that did not run, which the log has as well.
         loss: &[],
     },
+    Migration {
+        version: 24,
+        name: "routes",
+        texts: [files!("sqlite/0024_routes"), files!("postgres/0024_routes")],
+        // Statistics of attempts, which metrics have as well.
+        loss: &[],
+    },
 ];
 
 /// Schema that all migrations make together, for tests that look at it without a store.

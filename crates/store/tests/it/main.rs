@@ -31,6 +31,7 @@ mod reaches;
 mod remembered;
 mod repetition;
 mod report;
+mod routes;
 mod schema;
 mod scratch;
 mod server;

@@ -53,7 +53,9 @@ impl Nodes for MemoryJournal {
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
         step_back().await;
-        self.state().nodes.retain(|_name, lease| lease.node != *node);
+        let mut state = self.state();
+        state.nodes.retain(|_name, lease| lease.node != *node);
+        state.route_states.retain(|_name, (owner, _breakers)| owner != node);
         Ok(())
     }
 

@@ -1,16 +1,21 @@
-//! Statistics in memory: rings and counts of refused requests, and their lists.
+//! Statistics in memory: rings and counts of refused requests, attempts on routes, and their lists.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::admin::listing::{Order, Page, PageCursor, PageRequest};
-use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, RefusedRequests};
+use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, RefusedRequests, RouteReports};
+use holdfast_domain::operation::Node;
 use holdfast_domain::ports::Unavailable;
 use holdfast_domain::statistics::ring::{Slot, place};
-use holdfast_domain::statistics::{RefusalBatch, RefusalHour, RefusedRequest};
-use holdfast_domain::{RequestId, Statistics};
+use holdfast_domain::statistics::{
+    BreakerReport, FAILURES_KEPT, NodeBreaker, RefusalBatch, RefusalHour, RefusedRequest,
+    RouteFailure, RouteHour,
+};
+use holdfast_domain::{NodeName, RequestId, Statistics, Timestamp};
 
 use super::MemoryJournal;
 use crate::join::step_back;
@@ -50,6 +55,46 @@ impl Statistics for MemoryJournal {
         Ok(())
     }
 
+    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        for more in hours.iter() {
+            match state.route_hours.entry(more.key()) {
+                Entry::Occupied(mut row) => row.get_mut().add(more),
+                Entry::Vacant(place) => drop(place.insert(more.clone())),
+            }
+        }
+        Ok(())
+    }
+
+    async fn add_route_failures(
+        &self,
+        failures: Arc<Vec<RouteFailure>>,
+    ) -> Result<(), Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        for failure in failures.iter() {
+            let kept = state.route_failures.entry(Arc::clone(&failure.route)).or_default();
+            kept.push(failure.clone());
+            kept.sort_by_key(|failure| std::cmp::Reverse(failure.at));
+            kept.truncate(FAILURES_KEPT);
+        }
+        Ok(())
+    }
+
+    async fn set_route_states(
+        &self,
+        node: &Node,
+        breakers: &[BreakerReport],
+    ) -> Result<(), Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        if state.nodes.get(&node.name).is_some_and(|lease| lease.node == *node) {
+            state.route_states.insert(node.name.clone(), (node.clone(), breakers.to_vec()));
+        }
+        Ok(())
+    }
+
     async fn purge_hours(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         step_back().await;
         let mut state = self.state();
@@ -58,6 +103,9 @@ impl Statistics for MemoryJournal {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let old: Vec<_> = state.refusal_hours.keys().filter(is_old).take(limit).cloned().collect();
         state.refusal_hours.retain(|of, _count| !old.contains(of));
+        let attempts = state.route_hours.keys().filter(|(hour, ..)| *hour < before);
+        let attempts: BTreeSet<_> = attempts.take(limit).cloned().collect();
+        state.route_hours.retain(|key, _row| !attempts.contains(key));
         Ok(u64::try_from(old.len()).unwrap_or(u64::MAX))
     }
 }
@@ -128,4 +176,46 @@ fn admits(filter: &RefusalFilter, request: &RefusedRequest) -> bool {
         && filter.api_key.is_none_or(|api_key| api_key == request.api_key)
         && filter.code.as_deref().is_none_or(|code| code == request.code)
         && (from..to).contains(&request.at.as_micros())
+}
+
+#[async_trait]
+impl RouteReports for MemoryJournal {
+    async fn route_hours(
+        &self,
+        from: Timestamp,
+        route: Option<&str>,
+    ) -> Result<Vec<RouteHour>, Unavailable> {
+        step_back().await;
+        let state = self.state();
+        let wanted = state
+            .route_hours
+            .values()
+            .filter(|row| row.hour >= from && route.is_none_or(|route| *row.route == *route));
+        Ok(wanted.cloned().collect())
+    }
+
+    async fn route_failures(&self, route: &str) -> Result<Vec<RouteFailure>, Unavailable> {
+        step_back().await;
+        Ok(self.state().route_failures.get(route).cloned().unwrap_or_default())
+    }
+
+    async fn node_breakers(&self) -> Result<Vec<NodeBreaker>, Unavailable> {
+        step_back().await;
+        let mut state = self.state();
+        let now = state.tick();
+        let of_node = |(name, (node, reports)): (&NodeName, &(Node, Vec<BreakerReport>))| {
+            let lease = state.nodes.get(name)?;
+            let is_known = lease.node == *node && lease.ends_at > now;
+            let breaker = |report: &BreakerReport| NodeBreaker {
+                node: name.clone(),
+                is_known,
+                report: report.clone(),
+            };
+            Some(reports.iter().map(breaker).collect::<Vec<_>>())
+        };
+        let mut breakers: Vec<NodeBreaker> =
+            state.route_states.iter().filter_map(of_node).flatten().collect();
+        breakers.sort_by_key(|breaker| Arc::clone(&breaker.report.route));
+        Ok(breakers)
+    }
 }

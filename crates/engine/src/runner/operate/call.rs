@@ -20,10 +20,11 @@ use std::time::Duration;
 use holdfast_domain::RequestKey;
 use holdfast_domain::operation::{Attempt, Operation};
 use holdfast_domain::ports::{
-    Call, CallFailure as ProviderFailure, NotRunProof, ResponseMode, UnknownReason,
+    Call, CallFailure as ProviderFailure, FailureNote, NotRunProof, ResponseMode, UnknownReason,
     UnreadableReason, rejected_text,
 };
 use holdfast_domain::state::ProviderStates;
+use holdfast_domain::statistics::AttemptOutcome;
 use holdfast_domain::usage::{MeterReading, UsageReport};
 
 use super::Run;
@@ -31,6 +32,7 @@ use crate::catalogue::Timeouts;
 use crate::metrics::CallReport;
 use crate::routes::{CallOutcome, RouteState};
 use crate::runner::assembly::{Assembly, SilenceTimer};
+use crate::statistics::AttemptFacts;
 use crate::tape::StopCause;
 
 impl Run<'_> {
@@ -80,6 +82,7 @@ impl Run<'_> {
             meters: called.as_ref().ok().map(|metered| &metered.meters),
             has_failed: called.is_err(),
         });
+        self.note_attempt(route_state, called, answer, latency);
         let unreadable = called.as_ref().err().and_then(ProviderFailure::reason);
         if let Some(why) = unreadable {
             self.runner.route_complaints.report_unreadable(&route_state.route, why, self.operation);
@@ -96,6 +99,42 @@ impl Run<'_> {
             may_be_billed: !matches!(called, Err(ProviderFailure::NotRun(_))),
             reason,
         }
+    }
+
+    /// Notes the attempt in the statistics of its route, the only place that gets the note of its failure.
+    fn note_attempt(
+        &self,
+        route_state: &RouteState,
+        called: &Result<MeterReading, ProviderFailure>,
+        answer: &Assembly<'_>,
+        latency: Duration,
+    ) {
+        let outcome = match called {
+            Ok(_) if answer.is_cut => AttemptOutcome::Cut,
+            Ok(_) => AttemptOutcome::Answered,
+            Err(ProviderFailure::Refused(_)) => AttemptOutcome::Refused,
+            Err(ProviderFailure::Unknown(UnknownReason::Cut)) => AttemptOutcome::Cut,
+            Err(ProviderFailure::NotRun(_)) if self.is_cut() => AttemptOutcome::Cut,
+            Err(ProviderFailure::NotRun(_)) => AttemptOutcome::NotRun,
+            Err(ProviderFailure::Unknown(_)) => AttemptOutcome::Unknown,
+        };
+        let failure = called.as_ref().err().filter(|_| outcome.is_failure()).map(|failure| {
+            let note = answer.failure_note.clone();
+            (failure.label(), note.unwrap_or_else(|| FailureNote::of_failure(failure)))
+        });
+        let moments = answer.moments;
+        let first_token = moments.first_chunk.filter(|_| answer.is_streaming()).and_then(|first| {
+            moments.dispatched.map(|dispatched| first.saturating_duration_since(dispatched))
+        });
+        let facts = AttemptFacts {
+            route: &route_state.name,
+            model: &self.operation.model,
+            outcome,
+            took: latency,
+            first_token,
+            failure,
+        };
+        self.runner.routes.note(self.runner.membership.node.now(), facts);
     }
 
     /// Calls one route once, and cuts the call at the total time, at the bound of memory, by a

@@ -6,8 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::admin::listing::{Page, PageRequest};
 use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, RefusedRequests};
+use holdfast_domain::operation::Node;
 use holdfast_domain::ports::Unavailable;
-use holdfast_domain::statistics::{RefusalBatch, RefusedRequest};
+use holdfast_domain::statistics::{
+    BreakerReport, RefusalBatch, RefusedRequest, RouteFailure, RouteHour,
+};
 use holdfast_domain::{RequestId, Statistics};
 
 use super::BrokenJournal;
@@ -22,6 +25,25 @@ impl Statistics for BrokenJournal {
             return self.inner.add_refusals(Arc::new(batch)).await;
         }
         self.inner.add_refusals(refusals).await
+    }
+
+    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), Unavailable> {
+        self.inner.add_route_hours(hours).await
+    }
+
+    async fn add_route_failures(
+        &self,
+        failures: Arc<Vec<RouteFailure>>,
+    ) -> Result<(), Unavailable> {
+        self.inner.add_route_failures(failures).await
+    }
+
+    async fn set_route_states(
+        &self,
+        node: &Node,
+        breakers: &[BreakerReport],
+    ) -> Result<(), Unavailable> {
+        self.inner.set_route_states(node, breakers).await
     }
 
     async fn purge_hours(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
