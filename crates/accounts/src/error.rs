@@ -34,6 +34,8 @@ pub enum ThingKind {
     Webhook,
     /// A job.
     Job,
+    /// A route.
+    Route,
 }
 
 impl fmt::Display for ThingKind {
@@ -50,6 +52,7 @@ impl fmt::Display for ThingKind {
             Self::RefusedRequest => "refused request",
             Self::Webhook => "webhook",
             Self::Job => "job",
+            Self::Route => "route",
         })
     }
 }

@@ -46,6 +46,7 @@ mod principal;
 mod refusals;
 mod refused_requests;
 mod reports;
+mod routes;
 mod sentence;
 mod sessions;
 mod table;
@@ -66,8 +67,8 @@ use holdfast_domain::admin::{
     RequestRecord, UseCase, WalletBounds,
 };
 use holdfast_domain::admin::{
-    Administration, Directory, Endpoints, Events, Jobs, RefusedRequests, Reports, Sessions,
-    Webhooks,
+    Administration, Directory, Endpoints, Events, Jobs, RefusedRequests, Reports, RouteReports,
+    Sessions, Webhooks,
 };
 use holdfast_domain::debug_as;
 use holdfast_domain::ports::Pause;
@@ -101,6 +102,7 @@ pub use self::postings::{PostingOrder, PostingRecord};
 pub use self::principal::Principal;
 pub use self::refused_requests::REFUSAL_HOURS_MAX;
 pub use self::reports::{StatementPage, UsageReport};
+pub use self::routes::{AttemptSums, RouteHistory, RouteReport};
 pub use self::sentence::sentence;
 pub use self::sessions::{BegunSession, RenewedSession, SessionError, SignInError, SignedIn};
 pub use self::table::{DOORS, Door};
@@ -119,6 +121,7 @@ pub trait Book:
     + Journal
     + RefusedRequests
     + Reports
+    + RouteReports
     + Sessions
     + Wallets
     + Webhooks
@@ -134,6 +137,7 @@ impl<T> Book for T where
         + Journal
         + RefusedRequests
         + Reports
+        + RouteReports
         + Sessions
         + Wallets
         + Webhooks

@@ -122,6 +122,11 @@ const TABLE: &[Row] = &[
     door(UseCase::PriceRead, &[("GET", "/prices")], &["price list"]),
     door(UseCase::NodeRead, &[("GET", "/nodes")], &["node list"]),
     door(
+        UseCase::RouteRead,
+        &[("GET", "/routes"), ("GET", "/routes/history")],
+        &["route list", "route show"],
+    ),
+    door(
         UseCase::JobCreate,
         &[("POST", "/jobs"), ("POST", "/jobs/{id}/cancel")],
         &["ledger verify", "job cancel"],

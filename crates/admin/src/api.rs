@@ -23,7 +23,7 @@ use crate::gate::{self, ClientAddress, Gate};
 use crate::options::AdminOptions;
 use crate::{
     admin_keys, api_keys, audit, events, jobs, offers, operations, people, postings, refusals,
-    statement, usage, verbs, wallets, webhooks,
+    routes, statement, usage, verbs, wallets, webhooks,
 };
 
 /// The API of administration.
@@ -115,6 +115,8 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(offers::models))
         .routes(routes!(offers::prices))
         .routes(routes!(offers::nodes))
+        .routes(routes!(routes::list))
+        .routes(routes!(routes::history))
         .routes(routes!(jobs::start, jobs::list))
         .routes(routes!(jobs::show))
         .routes(routes!(jobs::cancel))

@@ -33,7 +33,7 @@ The administration of a Holdfast gateway: wallets, postings, API keys, operation
 Amounts are whole micros of the wallet's currency. Moments are RFC 3339. Unknown members and \
 parameters are refused. Every change wants an `Idempotency-Key`, a UUID in lower case: the same \
 request with the same key is done once and answered again, with `idempotent-replayed: true`; another \
-request with it is a 409. Lists are newest first and come in pages; those of models, prices, nodes, \
+request with it is a 409. Lists are newest first and come in pages; those of models, prices, nodes, routes, \
 usage and what is held are whole.";
 
 /// The description without its operations.

@@ -51,6 +51,7 @@ mod postings;
 mod refusals;
 mod request;
 mod rotation_body;
+mod routes;
 mod statement;
 mod usage;
 mod value;

@@ -209,6 +209,8 @@ const EXAMPLES: &[[&str; 2]] = &[
     ["holdfast model list", "holdfast model list --json"],
     ["holdfast price list", "holdfast price list --model acme/large --currency USD"],
     ["holdfast node list", "holdfast node list --wide"],
+    ["holdfast route list", "holdfast route list --columns name,failed_per_mille,last_error"],
+    ["holdfast route show openai/gpt-5", "holdfast route show openai/gpt-5 --json"],
     [
         "holdfast webhook create https://hooks.example.com/holdfast",
         "holdfast webhook create https://hooks.example.com/acme --wallet acme --kind wallet.low",

@@ -62,6 +62,9 @@ pub enum Read {
     /// Processes that serve this database
     #[command(subcommand)]
     Node(NodeCommand),
+    /// Routes of providers, with their errors and latencies
+    #[command(subcommand)]
+    Route(RouteCommand),
 }
 
 #[derive(Debug, Subcommand)]
@@ -219,5 +222,19 @@ pub enum NodeCommand {
     List {
         #[command(flatten)]
         rows: Rows,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RouteCommand {
+    /// List routes with their attempts, latencies and last errors of 24 hours
+    List {
+        #[command(flatten)]
+        rows: Rows,
+    },
+    /// Show a route with its last 20 failures
+    Show {
+        /// Name of the route: the configured provider and its model
+        name: String,
     },
 }

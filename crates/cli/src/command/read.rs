@@ -9,7 +9,7 @@ use super::{Desk, key, wallet};
 use crate::arguments::Read;
 use crate::arguments::read::{
     Audit, EventCommand, JobCommand, Model, NodeCommand, Posting, PostingKind, Price,
-    RefusalCommand, RefusalFilter,
+    RefusalCommand, RefusalFilter, RouteCommand,
 };
 use crate::failure::Result;
 use crate::output::note;
@@ -171,6 +171,26 @@ const NODES: Sheet = Sheet {
     paging: Paging::Whole,
 };
 
+const ROUTES: Sheet = Sheet {
+    path: "/routes",
+    things: "routes",
+    columns: &[
+        Column::text("name"),
+        Column::number("attempts"),
+        Column::number("failed_per_mille"),
+        Column::number("p50_ms"),
+        Column::number("p95_ms"),
+        Column::number("first_token_p50_ms").third(),
+        Column::number("first_token_p95_ms").third(),
+        Column::moment("failing_since"),
+        Column::text("last_error").second(),
+        Column::moment("last_error_at").third(),
+        Column::text("breakers").second(),
+    ],
+    more: &[Column::number("failed"), Column::number("refused"), Column::text("is_served")],
+    paging: Paging::Whole,
+};
+
 pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
     match command {
         Read::Posting(Posting::List { kind, wallet, rows }) => {
@@ -234,6 +254,8 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
             }
             Ok(())
         }
+        Read::Route(RouteCommand::List { rows }) => ROUTES.list(desk, &[], &rows).await,
+        Read::Route(RouteCommand::Show { name }) => show_route(desk, &name).await,
     }
 }
 
@@ -250,4 +272,16 @@ async fn refusals(
         ("from", from.map(rfc3339)),
         ("to", to.map(rfc3339)),
     ])
+}
+
+/// Shows a route, and a line for each of its last failures.
+async fn show_route(desk: &Desk<'_>, name: &str) -> Result {
+    let found = desk.door.get("/routes/history", &[("route", name)]).await;
+    let history = found.map_err(|error| error.because("the route was not found"))?;
+    let mut fields = ROUTES.fields(member(&history, "route"));
+    for failure in member(&history, "failures").as_array().into_iter().flatten() {
+        let parts = ["at", "model", "class", "error"].map(|part| text(failure, part));
+        fields.push(("failure", parts.join("  ")));
+    }
+    desk.output.object(&history, &fields)
 }

@@ -208,6 +208,9 @@ fn part(part: &Value) -> String {
     if let Some(tier) = tier(part) {
         return tier;
     }
+    if let (Some(node), Some(state)) = (some_text(part, "node"), some_text(part, "state")) {
+        return format!("{node} {state}");
+    }
     let named =
         ["name", "field", "sentence", "role"].into_iter().find_map(|name| some_text(part, name));
     named.or_else(|| part.as_str().map(str::to_owned)).unwrap_or_else(|| part.to_string())

@@ -213,6 +213,8 @@ use_cases! {
     PriceRead = "price.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
     /// Nodes are listed.
     NodeRead = "node.read": Operator Finance Support Auditor;
+    /// Routes of providers are listed, and one is shown, with their errors.
+    RouteRead = "route.read": Operator Finance Support Auditor;
     /// A job is started: an audit of the book, which changes nothing in it.
     JobCreate = "job.create": Operator Finance Auditor;
     /// Jobs are listed, and one is shown.
