@@ -15,6 +15,7 @@ mod people;
 mod playground;
 mod postings;
 mod refusals;
+mod routes;
 mod sign_in;
 mod today;
 mod trail;
@@ -45,6 +46,7 @@ pub(crate) const NAVIGATION: Navigation = &[
     ("Operations", "/operations", UseCase::OperationRead),
     ("Usage", "/usage", UseCase::UsageRead),
     ("Models", "/models", UseCase::ModelRead),
+    ("Routes", "/routes", UseCase::RouteRead),
     ("Playground", PLAYGROUND, UseCase::ModelRead),
     ("Events", "/events", UseCase::EventRead),
     ("Webhooks", "/webhooks", UseCase::WebhookRead),
@@ -97,6 +99,8 @@ fn of_operators() -> Router<Desk> {
         )
         .route("/operations/{id}/cancel", methods::<Cancellation>(UseCase::OperationCancel))
         .route("/operations/{id}/reconcile", methods::<Reconciliation>(UseCase::OperationReconcile))
+        .route("/routes", get(routes::list))
+        .route("/routes/show", get(routes::show))
         .route("/jobs", get(jobs::list))
         .route("/jobs/new", methods::<jobs::forms::StartJob>(UseCase::JobCreate))
         .route("/jobs/{id}", get(jobs::show))

@@ -38,6 +38,41 @@ const BYTES_OF_PERIOD: usize = 65;
 /// Shortest title of a period: its name and its total.
 const BYTES_OF_TITLE: usize = 40;
 
+/// Unit of the values of a chart, which are millionths of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Money(Currency),
+    Count,
+}
+
+impl From<Currency> for Unit {
+    fn from(currency: Currency) -> Self {
+        Self::Money(currency)
+    }
+}
+
+impl Unit {
+    /// Value with its unit.
+    fn text(self, value: i64) -> String {
+        match self {
+            Self::Money(currency) => exact_money(Micros::new(value), currency),
+            Self::Count => self.number(value),
+        }
+    }
+
+    fn number(self, value: i64) -> String {
+        self.bare(exact(Micros::new(value)))
+    }
+
+    /// Counts are whole.
+    fn bare(self, number: String) -> String {
+        match self {
+            Self::Money(_) => number,
+            Self::Count => number.strip_suffix(".00").map(str::to_owned).unwrap_or(number),
+        }
+    }
+}
+
 /// A period on the axis.
 #[derive(Debug, Clone)]
 pub(crate) struct Period {
@@ -69,7 +104,7 @@ impl Series {
 #[template(path = "time_chart.html")]
 pub(crate) struct TimeChart {
     title: String,
-    currency: Currency,
+    unit: Unit,
     series: Vec<SeriesView>,
     periods: Vec<PeriodView>,
     grid: Vec<(i128, String)>,
@@ -111,10 +146,11 @@ struct Scale {
 impl TimeChart {
     pub(crate) fn new(
         title: &str,
-        currency: Currency,
+        unit: impl Into<Unit>,
         periods: &[Period],
         series: Vec<Series>,
     ) -> Self {
+        let unit = unit.into();
         let series = largest(series, periods.len());
         let layers = layers(&series, periods.len());
         let scale = Scale::of(layers.last().map_or(&[], Vec::as_slice));
@@ -126,21 +162,21 @@ impl TimeChart {
         let drawn = views.iter().map(|view| view.path.len()).sum();
         Self {
             title: title.to_owned(),
-            currency,
+            unit,
             total: views.iter().fold(0, |sum: i64, view| sum.saturating_add(view.total)),
             series: views,
-            periods: period_views(currency, periods, &series, drawn),
-            grid: scale.grid(),
+            periods: period_views(unit, periods, &series, drawn),
+            grid: scale.grid(unit),
             dates: dates(periods),
         }
     }
 
     fn text(&self, value: &i64) -> String {
-        exact_money(Micros::new(*value), self.currency)
+        self.unit.text(*value)
     }
 
-    fn number(value: &i64) -> String {
-        exact(Micros::new(*value))
+    fn number(&self, value: &i64) -> String {
+        self.unit.number(*value)
     }
 
     /// Number of the colour of a series; the sixth is that of *Other*.
@@ -225,13 +261,15 @@ impl Scale {
     }
 
     /// The four lines and that of zero: their distances from the top, and their amounts.
-    fn grid(self) -> Vec<(i128, String)> {
+    fn grid(self, unit: Unit) -> Vec<(i128, String)> {
         let lines = (self.above - GRID_LINES..=self.above).rev();
         let amount = |line: i128| {
             let micros = i64::try_from(line.saturating_mul(self.step));
             micros.map_or(Micros::MAX, Micros::new)
         };
-        lines.map(|line| (self.y(line * self.step), grouped(&amount(line).to_string()))).collect()
+        lines
+            .map(|line| (self.y(line * self.step), unit.bare(grouped(&amount(line).to_string()))))
+            .collect()
     }
 }
 
@@ -253,7 +291,7 @@ fn dates(periods: &[Period]) -> Vec<(usize, String)> {
 }
 
 fn period_views(
-    currency: Currency,
+    unit: Unit,
     periods: &[Period],
     series: &[Series],
     drawn: usize,
@@ -273,9 +311,9 @@ fn period_views(
     let view = |(at, period): (usize, &Period)| {
         let values: Vec<_> = series.iter().filter_map(|it| it.values.get(at).copied()).collect();
         let total = values.iter().fold(0, |sum: i64, value| sum.saturating_add(*value));
-        let mut title = format!("{}: {}", period.name, exact_money(Micros::new(total), currency));
+        let mut title = format!("{}: {}", period.name, unit.text(total));
         for (series, value) in series.iter().zip(&values).filter(|(_, value)| **value != 0) {
-            let line = format!("\n{} {}", series.name, exact(Micros::new(*value)));
+            let line = format!("\n{} {}", series.name, unit.number(*value));
             if bytes(&title) + bytes(&line) > room {
                 title.push('…');
                 break;

@@ -9,7 +9,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdfast_accounts::UsageReport;
+use holdfast_accounts::{AttemptSums, UsageReport};
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{
@@ -31,6 +31,7 @@ use crate::kit::section::{Notice, Section};
 use crate::kit::tile::{Tile, Tiles};
 use crate::kit::time_axis::{Step, TimeAxis};
 use crate::kit::visit::Visit;
+use crate::pages::parts::route;
 use crate::pages::parts::usage::{
     self, by_currency, chart, margin_tile, requests, revenue, series, start, sum,
 };
@@ -64,11 +65,32 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     for section in watch::sections(&visit).await? {
         page = page.section(section);
     }
+    if visit.may(UseCase::RouteRead) {
+        page = page.section(error_rate(&visit).await?);
+    }
     if !visit.may(UseCase::UsageRead) {
         return Ok(page);
     }
     let figures = Figures::read(&visit).await?;
     Ok(figures.sections().into_iter().fold(page, Page::section))
+}
+
+/// Share of failed attempts of today, and that of yesterday by this hour.
+async fn error_rate(visit: &Visit) -> Result<Tiles, Failure> {
+    let now = visit.accounts().clock().await?;
+    let (today, hour) = (day_of(now), hour_of(now));
+    let hours = visit.accounts().attempts(visit.principal(), days_before(today, 1)).await?;
+    let share = |from: Timestamp, to: Timestamp| {
+        let rows = hours.iter().filter(|row| from <= row.hour && row.hour < to);
+        AttemptSums::of(rows).failed_per_mille()
+    };
+    let of_today = share(today, Timestamp::from_micros(i64::MAX));
+    let value = of_today.map_or_else(|| "–".to_owned(), route::percent);
+    let until = short(hour).chars().skip(11).collect::<String>();
+    let before = share(days_before(today, 1), days_before(hour, 1)).map(route::percent);
+    let note = before.map(|before| format!("{before} yesterday by {until}")).unwrap_or_default();
+    let tile = Tile::new("Error rate today", value).link("/routes").note(note);
+    Ok(Tiles { title: String::new(), tiles: vec![tile] })
 }
 
 impl Figures {

@@ -17,11 +17,12 @@ use holdfast_testkit::sample;
 use crate::pages::parts::reference::to_wallet;
 use crate::tests::book::{OpsWorld, book, owner, request, visitor};
 
-const LISTS: [&str; 10] = [
+const LISTS: [&str; 11] = [
     "/",
     "/operations",
     "/usage",
     "/models",
+    "/routes",
     "/events",
     "/webhooks",
     "/trail",

@@ -14,11 +14,12 @@ use super::world::{Reply, World, reference, request, visitor_of};
 const PAGE_MAX: usize = 50 << 10;
 
 /// Pages that are made elsewhere in the console.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 13] = [
     "/account",
     "/usage",
     "/operations",
     "/models",
+    "/routes",
     "/events",
     "/webhooks",
     "/trail",

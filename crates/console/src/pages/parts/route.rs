@@ -1,7 +1,14 @@
 //! Routes and their health, as several pages show them.
 
-use crate::kit::cell::{Cell, Tone};
+use holdfast_accounts::{AttemptSums, RouteReport};
+use holdfast_domain::Timestamp;
 use holdfast_domain::admin::offer::{ModelOffer, RouteHealth, RouteOffer};
+use holdfast_domain::ports::FailureNote;
+use holdfast_domain::statistics::{BreakerCondition, Latencies, NodeBreaker};
+
+use crate::kit::address::with_query;
+use crate::kit::cell::{Cell, Tone, grouped};
+use crate::kit::moment::second;
 
 /// Head of a table of routes and their health.
 pub(crate) const HEALTH_HEAD: [&str; 7] =
@@ -31,4 +38,82 @@ pub(crate) fn health_row(model: &ModelOffer, route: &RouteOffer) -> Vec<Cell> {
         Cell::count(route.priority),
         Cell::count(route.weight),
     ]
+}
+
+/// Address of the page of a route.
+pub(crate) fn address(name: &str) -> String {
+    with_query("/routes/show", &[("name", Some(name))])
+}
+
+/// Row of a route with its statistics of the last 24 hours.
+pub(crate) fn report_row(report: &RouteReport, now: Timestamp) -> Vec<Cell> {
+    let sums = &report.sums;
+    let percentile = |of: &Latencies, percent| milliseconds(of.percentile_ms(percent));
+    vec![
+        Cell::link(&*report.name, address(&report.name)),
+        Cell::count(sums.attempts),
+        error_rate(sums),
+        percentile(&sums.latencies, 50),
+        percentile(&sums.latencies, 95),
+        percentile(&sums.first_token, 50),
+        percentile(&sums.first_token, 95),
+        Cell::some_moment(report.failing_since),
+        note(report.last_error.as_ref().map(|(_, note)| note)),
+        breakers(report, now),
+    ]
+}
+
+/// Row of a route that fails, for *Home*.
+pub(crate) fn failing_row(report: &RouteReport) -> Vec<Cell> {
+    let error = report.last_error.as_ref();
+    vec![
+        Cell::link(&*report.name, address(&report.name)),
+        Cell::some_moment(report.failing_since),
+        note(error.map(|(_, note)| note)),
+        Cell::some_moment(error.map(|(at, _)| *at)),
+        error_rate(&report.sums),
+    ]
+}
+
+/// Head of a table of routes that fail.
+pub(crate) const FAILING_HEAD: [&str; 5] =
+    ["Route", "Failing since", "Last error", "Last error at", "Error rate"];
+
+/// Share of failed attempts, in per cent with one decimal.
+pub(crate) fn error_rate(sums: &AttemptSums) -> Cell {
+    sums.failed_per_mille().map_or(Cell::Nothing, |share| Cell::Number(percent(share)))
+}
+
+/// Per mille in per cent.
+pub(crate) fn percent(per_mille: u64) -> String {
+    format!("{}.{} %", per_mille / 10, per_mille % 10)
+}
+
+/// A latency, or nothing.
+pub(crate) fn milliseconds(latency: Option<u64>) -> Cell {
+    latency.map_or(Cell::Nothing, |ms| Cell::Number(format!("{} ms", grouped(&ms.to_string()))))
+}
+
+/// Note of a failure, or nothing.
+pub(crate) fn note(note: Option<&FailureNote>) -> Cell {
+    Cell::some_text(note.map(FailureNote::as_str))
+}
+
+/// State of the circuit breaker on each node; that of a node that is gone is not known.
+pub(crate) fn breakers(report: &RouteReport, now: Timestamp) -> Cell {
+    let of_node = |breaker: &NodeBreaker| {
+        let is_over = breaker.report.retry_at.is_none_or(|retry_at| retry_at <= now);
+        let state = match (breaker.is_known, breaker.report.state) {
+            (false, _) => "unknown".to_owned(),
+            (true, BreakerCondition::Healthy) => "healthy".to_owned(),
+            (true, BreakerCondition::Open) if is_over => "recovering".to_owned(),
+            (true, BreakerCondition::Open) => {
+                let retry_at = breaker.report.retry_at.map(second).unwrap_or_default();
+                format!("retry at {retry_at}")
+            }
+        };
+        format!("{}: {state}", breaker.node)
+    };
+    let states: Vec<_> = report.breakers.iter().map(of_node).collect();
+    if states.is_empty() { Cell::Nothing } else { Cell::text(states.join(", ")) }
 }

@@ -26,6 +26,9 @@ pub(super) async fn sections(visit: &Visit) -> Result<Vec<Section>, Failure> {
     if visit.may(UseCase::ModelRead) && visit.principal().sees_routes() {
         found.extend(unhealthy(visit)?);
     }
+    if visit.may(UseCase::RouteRead) {
+        found.extend(failing(visit).await?);
+    }
     if visit.may(UseCase::WalletRead) {
         found.extend(low(visit).await?);
     }
@@ -75,6 +78,16 @@ fn unhealthy(visit: &Visit) -> Result<Option<Table>, Failure> {
     }
     let link = Link::new("All routes", "/models");
     let table = Table::new("Unhealthy routes", &route::HEALTH_HEAD, rows, "").link(link);
+    Ok(unless_clear(table, false))
+}
+
+/// Routes whose last attempt failed, on whatever node.
+async fn failing(visit: &Visit) -> Result<Option<Table>, Failure> {
+    let routes = visit.accounts().routes(visit.principal()).await?;
+    let failing = routes.iter().filter(|report| report.failing_since.is_some());
+    let rows = failing.map(route::failing_row).collect();
+    let link = Link::new("All routes", "/routes");
+    let table = Table::new("Failing routes", &route::FAILING_HEAD, rows, "").link(link);
     Ok(unless_clear(table, false))
 }
 
