@@ -36,8 +36,9 @@ fn world(config: impl Fn(Config) -> Config) -> World {
     let answer = gateway.complete(&account, &key, &acme(PROMPT));
     assert_eq!(content(&check_completion(&answer, &key, false)), ANSWER);
     check_completion(&gateway.complete(&account, &key, &acme(PROMPT)), &key, true);
-    let quoting = format!("{{\"error\":{{\"message\":\"{PROMPT}\",\"code\":\"{ANSWER}\"}}}}");
-    for status in [400, 401, 429, 500] {
+    // Names of an error are shown to operators, unless they are the request's.
+    let quoting = format!("{{\"error\":{{\"message\":\"no: {PROMPT}\",\"code\":\"{PROMPT}\"}}}}");
+    for status in [400, 401, 429, 500, 503] {
         upstream.next(Reply::Send(status, quoting.clone()));
         assert_ne!(gateway.complete(&account, &request_key(), &acme(PROMPT)).status, 200);
     }

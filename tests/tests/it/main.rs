@@ -103,6 +103,7 @@ mod replay_only;
 mod roles;
 mod rolling;
 mod rotation;
+mod route_errors;
 mod routes;
 mod second_steps;
 mod second_turns;
