@@ -52,8 +52,8 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
 - **Lists** are `{\"data\", \"has_more\", \"next_cursor\"}`, newest first, with `limit` 1 to 200 (50). A cursor is sealed: it
   shows no number of a row, and opens for no other list, filters or reach. It lasts while the server secret that sealed
   it is listed. Any other cursor is 400 `invalid_cursor`, never the first page. A page is 1 MiB at most: it ends early,
-  with a cursor, after one row at least. `/models`, `/prices`, `/nodes`, `/usage` and `/held` are whole, and take
-  neither.
+  with a cursor, after one row at least. `/models`, `/prices`, `/nodes`, `/routes`, `/usage` and `/held` are whole,
+  and take neither.
 - **Bounds.** An allow-list has at most 256 entries: ids of models configured at this node, and `publisher/*` with at
   least one such model. A longer list, and one with a model that was removed since, stays until it is edited. A key
   has at most 32 credentials in force, a posting moves at most 10^15 micros, and a wallet has at most 2^53 - 1 micros.
