@@ -186,6 +186,8 @@ async fn an_owner_is_answered_at_every_endpoint() {
             // The deposit is no adjustment and no refund, and nothing was charged.
             let expected = match (*method, path.as_str()) {
                 ("GET", "/adjustments/{id}" | "/refunds/{id}") => 404,
+                // It asks for no route.
+                ("GET", "/routes/history") => 400,
                 ("POST", "/refunds") => 422,
                 ("POST", "/wallets/{id}/close") => 409,
                 ("POST", path) if !path.contains("{id}") => 201,

@@ -14,8 +14,8 @@ use crate::rows::{BadRow, Cells, FromCells};
 use crate::store::Store;
 
 /// Breakers with the lease of the process that reported each.
-const BREAKERS: &str =
-    "SELECT s.node, CASE WHEN n.incarnation = s.incarnation AND n.ends_at > $1 THEN 1 ELSE 0 END,
+const BREAKERS: &str = "SELECT s.node,
+    CAST(CASE WHEN n.incarnation = s.incarnation AND n.ends_at > $1 THEN 1 ELSE 0 END AS bigint),
     s.route, s.state, s.since, s.retry_at, s.successes_since
     FROM route_states AS s JOIN nodes AS n ON n.name = s.node ORDER BY s.route, s.node";
 

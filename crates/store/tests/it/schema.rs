@@ -128,7 +128,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "model_aliases",
             "in_force",
             "limits_of_every_edit",
-            "refusals_of_requests"
+            "refusals_of_requests",
+            "routes"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");
