@@ -237,8 +237,11 @@ impl Engine {
     }
 
     /// Notes that a request of this caller is refused, for the statistics. It waits for nothing.
-    pub fn note_refusal(&self, caller: &Caller, facts: RefusalFacts) {
+    pub fn note_refusal(&self, caller: &Caller, mut facts: RefusalFacts) {
         let key = (caller.api_key.id, caller.api_key.wallet);
+        // Any other name is a text of the caller's, and no row may keep one.
+        let serving = self.live.get();
+        facts.model = facts.model.filter(|model| serving.catalogue.find(model).is_some());
         self.statistics.refusals.note(key, self.now(), facts);
     }
 

@@ -72,7 +72,12 @@ fn refuse_each(site: &Site, account: &Account, upstream: &Upstream) -> Vec<(Stri
 #[test]
 fn each_refused_request_is_found_by_its_request_id_and_keeps_no_prompt() {
     let upstream = Upstream::start(Reply::saying("Hello"));
-    let config = Config::upstream(&upstream).set("limits", "body_bytes", "2_048");
+    let config = Config::upstream(&upstream).set("limits", "body_bytes", "2_048").model(
+        "acme/another",
+        "acme",
+        "another",
+        "input = 2_500_000, output = 10_000_000",
+    );
     let (site, account) = Site::funded(&config);
     let refused = refuse_each(&site, &account, &upstream);
     // The gateway has stopped in order: nothing is lost.
@@ -82,7 +87,7 @@ fn each_refused_request_is_found_by_its_request_id_and_keeps_no_prompt() {
         assert_eq!(found.len(), 1, "{code}: {answer:?}");
         assert_eq!((&text(&found[0], "code"), &found[0]["status"]), (code, &json!(answer.status)));
         let names_model = found[0]["model"] == json!(ACME);
-        assert_eq!(names_model || found[0]["model"].is_null(), true, "{found:?}");
+        assert!(names_model || found[0]["model"].is_null(), "{found:?}");
     }
     let by_code = |code: &str| listed(&site, &["--code", code]).remove(0);
     let funds = by_code("insufficient_funds");

@@ -2,8 +2,8 @@
 //!
 //! A flood of refusals costs memory and writes as a trickle does: a count is one row whatever its number, and of each
 //! count at most [`LISTED_OF_CODE`] requests are listed in a second, the newest. Both have a bound over all API keys.
-//! A request that finds no room to be listed is counted all the same; one of an API key that finds no room to be counted
-//! is in the number that the log shows.
+//! A request that finds no room to be listed is counted all the same; one of an API key that finds no room to be
+//! counted is in the number that the log shows.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,7 +32,7 @@ pub struct RefusalFacts {
     pub code: &'static str,
     /// HTTP status.
     pub status: u16,
-    /// Model of the configuration that the request names.
+    /// Model that the request names; kept only if the configuration has it.
     pub model: Option<PublicModelId>,
     /// Amounts that were compared, if money was missing.
     pub shortage: Option<Shortage>,
