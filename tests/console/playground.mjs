@@ -30,7 +30,7 @@ export async function playground({ page, context, world }) {
   assert.deepEqual([await fact(page, REPLAYED), await fact(page, "It cost, once")], ["true", charge]);
   if (world.looks) await look(page, world, "playground-answer");
   await page.getByRole("link", { name: "Why it cost what it cost" }).click();
-  await page.getByRole("heading", { level: 1, name: /^Operation / }).waitFor();
+  await page.getByRole("heading", { level: 1, name: /^Request / }).waitFor();
 }
 
 /** Opens the same request in a second tab while it runs: the answer comes there from its beginning. */

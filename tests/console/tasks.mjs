@@ -125,7 +125,7 @@ async function whyWasIt402({ page, world }) {
 async function openCharged(page) {
   await page.goto("/operations?status=completed");
   await page.locator("tbody tr").first().getByRole("link").first().click();
-  await page.getByRole("heading", { level: 1, name: /^Operation / }).waitFor();
+  await page.getByRole("heading", { level: 1, name: /^Request / }).waitFor();
 }
 
 async function explainACharge({ page, world }) {

@@ -36,25 +36,61 @@ use self::verb::VerbForm;
 use crate::audience::Audience;
 use crate::kit::desk::{ConsoleOptions, Desk};
 use crate::kit::form::methods;
-use crate::kit::shell::{Navigation, PLAYGROUND};
+use crate::kit::shell::{Navigation, NavigationGroup, PLAYGROUND};
 
-/// Entries of the navigation: the text, the address, and the use case that it takes.
-pub(crate) const NAVIGATION: Navigation = &[
-    ("Home", "/", UseCase::WalletRead),
-    ("Wallets", "/wallets", UseCase::WalletRead),
-    ("API keys", "/keys", UseCase::ApiKeyRead),
-    ("Operations", "/operations", UseCase::OperationRead),
-    ("Usage", "/usage", UseCase::UsageRead),
-    ("Models", "/models", UseCase::ModelRead),
-    ("Routes", "/routes", UseCase::RouteRead),
-    ("Playground", PLAYGROUND, UseCase::ModelRead),
-    ("Events", "/events", UseCase::EventRead),
-    ("Webhooks", "/webhooks", UseCase::WebhookRead),
-    ("Trail", "/trail", UseCase::AuditRead),
-    ("Jobs", "/jobs", UseCase::JobRead),
-    ("People", "/people", UseCase::PersonRead),
-    ("Admin keys", "/admin-keys", UseCase::AdminKeyRead),
-];
+/// Entries of the navigation: operators' in groups, holders' in one list.
+pub(crate) const NAVIGATION: Navigation = Navigation {
+    operators: &[
+        NavigationGroup { title: "", entries: &[("Home", "/", UseCase::WalletRead)] },
+        NavigationGroup {
+            title: "Customers",
+            entries: &[
+                ("Wallets", "/wallets", UseCase::WalletRead),
+                ("API keys", "/keys", UseCase::ApiKeyRead),
+            ],
+        },
+        NavigationGroup {
+            title: "Activity",
+            entries: &[
+                ("Requests", "/operations", UseCase::OperationRead),
+                ("Usage", "/usage", UseCase::UsageRead),
+                ("Events", "/events", UseCase::EventRead),
+            ],
+        },
+        NavigationGroup {
+            title: "Models",
+            entries: &[
+                ("Catalogue", "/models", UseCase::ModelRead),
+                ("Routes", "/routes", UseCase::RouteRead),
+                ("Playground", PLAYGROUND, UseCase::ModelRead),
+            ],
+        },
+        NavigationGroup {
+            title: "Settings",
+            entries: &[
+                ("People", "/people", UseCase::PersonRead),
+                ("Admin keys", "/admin-keys", UseCase::AdminKeyRead),
+                ("Webhooks", "/webhooks", UseCase::WebhookRead),
+                ("Audit log", "/trail", UseCase::AuditRead),
+                ("Ledger checks", "/jobs", UseCase::JobRead),
+            ],
+        },
+    ],
+    holders: &[NavigationGroup {
+        title: "",
+        entries: &[
+            ("Home", "/", UseCase::WalletRead),
+            ("Requests", "/operations", UseCase::OperationRead),
+            ("Usage", "/usage", UseCase::UsageRead),
+            ("API keys", "/keys", UseCase::ApiKeyRead),
+            ("Models", "/models", UseCase::ModelRead),
+            ("Playground", PLAYGROUND, UseCase::ModelRead),
+            ("Team", "/people", UseCase::PersonRead),
+            ("Webhooks", "/webhooks", UseCase::WebhookRead),
+            ("Events", "/events", UseCase::EventRead),
+        ],
+    }],
+};
 
 /// The address of every page. The forms of verbs follow from their table.
 pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {

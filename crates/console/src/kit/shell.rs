@@ -5,6 +5,8 @@
 //!
 //! Never: a style or a script within the page, or one from elsewhere. The policy would not run them.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
@@ -17,7 +19,7 @@ use http::header::{
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::kit::cell::Link;
-use crate::kit::desk::Desk;
+use crate::kit::desk::{ConsoleOptions, Desk};
 use crate::kit::page::Page;
 use crate::kit::visitor::Visitor;
 
@@ -36,28 +38,49 @@ const FEATURES: &str = "accelerometer=(), autoplay=(), camera=(), display-captur
 /// Address of the playground.
 pub(crate) const PLAYGROUND: &str = "/playground";
 
-/// Entries of the navigation: the text, the address, and the use case that it takes.
-pub(crate) type Navigation = &'static [(&'static str, &'static str, UseCase)];
-
-/// Part of the navigation that does not depend on the visitor.
+/// Entries of the navigation under one title: the text, the address, and the use case that it takes.
 #[derive(Debug, Clone, Copy)]
+pub(crate) struct NavigationGroup {
+    /// Title of the group; empty for entries without one.
+    pub(crate) title: &'static str,
+    pub(crate) entries: &'static [(&'static str, &'static str, UseCase)],
+}
+
+/// Navigation of operators and of holders.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Navigation {
+    pub(crate) operators: &'static [NavigationGroup],
+    pub(crate) holders: &'static [NavigationGroup],
+}
+
+/// Part of the frame that does not depend on the visitor.
+#[derive(Debug, Clone)]
 pub(crate) struct ShellState {
-    entries: Navigation,
-    has_playground: bool,
+    navigation: Navigation,
+    options: Arc<ConsoleOptions>,
 }
 
 impl ShellState {
-    pub(crate) fn new(desk: &Desk, entries: Navigation) -> Self {
-        Self { entries, has_playground: desk.options.playground.is_some() }
+    pub(crate) fn new(desk: &Desk, navigation: Navigation) -> Self {
+        Self { navigation, options: Arc::clone(&desk.options) }
     }
+}
+
+/// Links of one group, and which of them the page is within.
+#[derive(Debug)]
+struct LinkGroup {
+    title: &'static str,
+    links: Vec<(Link, bool)>,
 }
 
 #[derive(Debug, Template)]
 #[template(path = "page.html")]
 struct Shell {
     page: Page,
-    navigation: Vec<(Link, bool)>,
+    navigation: Vec<LinkGroup>,
     visitor: Option<Visitor>,
+    /// Address of the public API's documentation.
+    docs: String,
 }
 
 /// Renders the page of an answer, and puts on the headers that every answer has.
@@ -70,8 +93,13 @@ pub(crate) async fn render(
     let path = request.uri().path().to_owned();
     let mut answer = next.run(request).await;
     if let Some(page) = answer.extensions_mut().remove::<Page>() {
-        let navigation = visitor.as_ref().map(|visitor| navigation(frame, visitor, &path));
-        let shell = Shell { page, navigation: navigation.unwrap_or_default(), visitor };
+        let navigation = match &visitor {
+            Some(visitor) => navigation(&frame, visitor, &path),
+            None => Vec::new(),
+        };
+        let page = named_by(&navigation, page);
+        let docs = documentation(&frame.options.base_url);
+        let shell = Shell { page, navigation, visitor, docs };
         answer = rendered(shell, answer).await;
     }
     let headers = answer.headers_mut();
@@ -112,13 +140,35 @@ async fn rendered(shell: Shell, answer: Response) -> Response {
 }
 
 /// Links to what the visitor may see, and which of them the page is within.
-fn navigation(frame: ShellState, visitor: &Visitor, path: &str) -> Vec<(Link, bool)> {
-    let is_there = |href: &str| href != PLAYGROUND || frame.has_playground;
-    let seen = frame.entries.iter();
-    let seen = seen.filter(|(_, href, use_case)| is_there(href) && visitor.may(*use_case));
-    let entry = |(text, href, _): &(&str, &str, UseCase)| {
-        let is_within = path == *href || (*href != "/" && path.starts_with(&format!("{href}/")));
-        (Link::new(*text, *href), is_within)
+fn navigation(frame: &ShellState, visitor: &Visitor, path: &str) -> Vec<LinkGroup> {
+    let is_holder = visitor.principal.role.is_holder();
+    let groups = if is_holder { frame.navigation.holders } else { frame.navigation.operators };
+    let is_there = |href: &str| href != PLAYGROUND || frame.options.playground.is_some();
+    let group = |group: &NavigationGroup| {
+        let seen = group.entries.iter();
+        let seen = seen.filter(|(_, href, use_case)| is_there(href) && visitor.may(*use_case));
+        let entry = |(text, href, _): &(&str, &str, UseCase)| {
+            let is_within =
+                path == *href || (*href != "/" && path.starts_with(&format!("{href}/")));
+            (Link::new(*text, *href), is_within)
+        };
+        LinkGroup { title: group.title, links: seen.map(entry).collect() }
     };
-    seen.map(entry).collect()
+    groups.iter().map(group).filter(|group| !group.links.is_empty()).collect()
+}
+
+/// The page with crumbs that have the navigation's words: a list is called alike wherever a page is below it.
+fn named_by(navigation: &[LinkGroup], mut page: Page) -> Page {
+    for crumb in &mut page.crumbs {
+        let mut links = navigation.iter().flat_map(|group| &group.links);
+        if let Some((link, _is_here)) = links.find(|(link, _is_here)| link.href == crumb.href) {
+            crumb.text.clone_from(&link.text);
+        }
+    }
+    page
+}
+
+/// Address of the documentation that the public API serves beside its `/v1`.
+fn documentation(base_url: &str) -> String {
+    format!("{}/docs", base_url.strip_suffix("/v1").unwrap_or(base_url))
 }

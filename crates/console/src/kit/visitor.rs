@@ -16,6 +16,15 @@ pub(crate) struct Visitor {
 }
 
 impl Visitor {
+    /// Word of a page that operators and holders have different words for.
+    pub(crate) const fn word(
+        &self,
+        of_operators: &'static str,
+        of_holders: &'static str,
+    ) -> &'static str {
+        if self.principal.role.is_holder() { of_holders } else { of_operators }
+    }
+
     pub(crate) fn may(&self, use_case: UseCase) -> bool {
         self.principal.role.may(use_case)
     }

@@ -23,12 +23,12 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let pages = Pages::new(&visit, "/jobs", &visit.query);
     let listed = visit.accounts().jobs(visit.principal(), pages.request()?).await?;
     let rows = listed.rows.iter().map(row).collect();
-    let empty = "No job was started yet. A verification adds all rows of the book up, and says \
+    let empty = "No ledger check yet. A check adds up every row of the ledger and reports \
         whether they agree.";
     let next = pages.next(listed.next)?;
-    let page = Page::new("Jobs")
-        .action(visit.may(UseCase::JobCreate), "Verify the book", "/jobs/new")
-        .section(Table::new("Ledger checks", &HEAD, rows, empty).next(next));
+    let page = Page::new("Ledger checks")
+        .action(visit.may(UseCase::JobCreate), "Verify the ledger", "/jobs/new")
+        .section(Table::new("Newest first", &HEAD, rows, empty).next(next));
     if !visit.may(UseCase::NodeRead) {
         return Ok(page);
     }
@@ -56,11 +56,11 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         ("Asked", Cell::moment(job.created_at)),
         ("Began", Cell::some_moment(job.started_at)),
         ("Ended", Cell::some_moment(job.finished_at)),
-        ("Trail since", since.map_or(Cell::Nothing, Cell::code)),
+        ("Audit log since", since.map_or(Cell::Nothing, Cell::code)),
         ("Id", Cell::code(job.id)),
     ];
     let may_cancel = job.state == JobState::Queued && visit.may(UseCase::JobCreate);
-    let page = Page::new("Verification").below("Jobs", "/jobs");
+    let page = Page::new("Verification").below("Ledger checks", "/jobs");
     let page = page.action(may_cancel, "Cancel", format!("/jobs/{}/cancel", job.id));
     let page = page.section(Facts::new("", rows));
     let mismatches = report.get("mismatches").and_then(Value::as_array);

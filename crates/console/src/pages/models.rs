@@ -39,7 +39,8 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let rows = offered.models.iter().map(row).collect();
     let head = ["Model", "Context tokens", "Output tokens at most", "Contract", "Takes besides"];
     let empty = "This node serves no model. Models are written in its configuration.";
-    let mut page = Page::new("Models").section(Table::new("Models", &head, rows, empty));
+    let title = visit.visitor.word("Catalogue", "Models");
+    let mut page = Page::new(title).section(Table::new("Models", &head, rows, empty));
     if offered.shows_routes {
         page = page.section(routes(&visit, &offered).await?);
     }

@@ -35,8 +35,8 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let may_refund = visit.may(UseCase::PostingRefund) && is_charged;
     let of = [Thing::Wallet(operation.wallet), Thing::ApiKey(operation.api_key)];
     let names = Names::read(&visit, of).await?;
-    let page = Page::new(format!("Operation {}", operation.id))
-        .below("Operations", "/operations")
+    let page = Page::new(format!("Request {}", operation.id))
+        .below("Requests", "/operations")
         .action(may_refund, "Refund", format!("{base}/refund"))
         .action(may_cancel, "Cancel", format!("{base}/cancel"))
         .action(may_reconcile, "Reconcile", format!("{base}/reconcile"))

@@ -38,7 +38,7 @@ const EMPTY: &str = "There is no such operation on this page. An operation begin
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let found = found(&visit).await.map(|table| vec![table.into()]);
-    Page::new("Operations").narrowed(filter(&visit), found)
+    Page::new("Requests").narrowed(filter(&visit), found)
 }
 
 async fn found(visit: &Visit) -> Result<Table, Failure> {

@@ -25,7 +25,7 @@ const ROLE: &str = "role";
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let found = found(&visit).await.map(|table| vec![table.into()]);
-    Page::new("People")
+    Page::new(visit.visitor.word("People", "Team"))
         .action(visit.may(UseCase::PersonInvite), "Invite somebody", "/people/new")
         .narrowed(narrowing(&visit), found)
 }

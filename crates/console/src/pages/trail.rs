@@ -26,7 +26,7 @@ const CHARS: usize = 400;
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let found = found(&visit).await;
-    Page::new("Trail").narrowed(narrow(&visit.query), found)
+    Page::new("Audit log").narrowed(narrow(&visit.query), found)
 }
 
 async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
@@ -44,12 +44,13 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let names = Names::read(visit, listed.rows.iter().flat_map(resources)).await?;
     let rows = listed.rows.iter().map(|listing| row(listing, &names, &visit.visitor)).collect();
     let head = ["No.", "When", "Who", "Did", "To", "What changed", "Reason"];
-    let empty = "Nothing in the trail is like this.";
+    let empty = "No entry of the audit log matches this filter.";
     let mut sections = vec![Table::new("Newest first", &head, rows, empty).next(next).into()];
     let newest = listed.rows.first().filter(|_| is_whole && is_first);
     if let Some(newest) = newest {
         let head = newest.row.head().to_string();
-        sections.push(Snippet::new("Head of the trail: keep it elsewhere", head).into());
+        sections
+            .push(Snippet::new("Latest audit checksum: keep it outside this system", head).into());
     }
     Ok(sections)
 }

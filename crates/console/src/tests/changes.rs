@@ -179,7 +179,7 @@ async fn the_trail_is_filtered_by_thing_actor_and_use_case() {
     world.accounts.issue_admin_key(&Principal::local(), &request(), &new).await.unwrap();
     let all = world.page(&owner, "/trail").await;
     assert!(all.contains("wallet.create") && all.contains("admin_key.issue"), "{all}");
-    assert!(all.contains("Head of the trail"), "{all}");
+    assert!(all.contains("Latest audit checksum"), "{all}");
     let of = |html: &str, what: &str| html.contains(&format!("<td><bdi>{what}</bdi></td>"));
     for (query, wallets, keys) in [
         (format!("thing=wallet:{wallet}"), true, false),

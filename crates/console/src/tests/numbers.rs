@@ -73,7 +73,7 @@ async fn check_today_names_wallets_that_run_low_beyond_the_first_page_and_what_i
     let listed = world.page(&owner(), "/wallets?state=low").await;
     assert!(listed.contains(&empty.to_string()) && rows(&listed, "Wallets").len() == 2);
     assert!(html.contains(&format!("/wallets/{low}")));
-    assert!(rows(&html, "Stuck operations").is_empty(), "its node lives");
+    assert!(rows(&html, "Stuck requests").is_empty(), "its node lives");
     assert!(!html.contains("Nothing that you can see needs attention."));
     let node = world.operation(running).await.owner.node;
     holdfast_domain::Nodes::leave(&world.store, &node).await.unwrap();
@@ -82,7 +82,7 @@ async fn check_today_names_wallets_that_run_low_beyond_the_first_page_and_what_i
     let new = NewWallet { name, currency: Currency::USD, settings };
     world.accounts.create_wallet(&Principal::local(), &request(), &new).await.unwrap();
     let html = world.page(&owner(), "/").await;
-    assert_eq!(rows(&html, "Stuck operations").len(), 1);
+    assert_eq!(rows(&html, "Stuck requests").len(), 1);
     let listed = world.page(&owner(), "/operations?scope=stuck").await;
     assert_eq!(rows(&listed, "Newest first").len(), 1);
     let low = rows(&html, "Low and empty wallets");

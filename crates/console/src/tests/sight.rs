@@ -57,6 +57,45 @@ async fn a_role_has_links_to_what_it_may_do_and_is_refused_the_rest() {
 }
 
 #[tokio::test]
+async fn navigation_has_the_groups_of_an_operator_and_the_words_of_a_holder() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 1_000).await.wallet.id;
+    let key = world.api_key(wallet, "prod").await;
+    let operation = world.completed(&key, 20).await.id;
+    let page = format!("/operations/{operation}");
+    let navigation = |html: &str| {
+        let shown = html.split_once("class=\"sidebar\"").unwrap().1.split_once("</nav>").unwrap().0;
+        let words = shown.split(['<', '>']).skip(1).step_by(2).map(str::trim);
+        words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    };
+    let seen_by = async |role| {
+        let shown = world.get(&visitor_of(role, wallet), &page).await;
+        shown.is(200).has("<a href=\"/operations\"><bdi>Requests</bdi></a>");
+        let marked = "<a href=\"/operations\" aria-current=\"page\">Requests</a>";
+        assert_eq!(shown.body.matches(marked).count(), 2, "in the sidebar and in the menu");
+        navigation(&shown.body)
+    };
+    assert_eq!(
+        seen_by(Role::Owner).await,
+        "Home Customers Wallets API keys Activity Requests Usage Events Models Catalogue Playground \
+         Settings People Admin keys Webhooks Audit log Ledger checks"
+    );
+    let finance = seen_by(Role::Finance).await;
+    assert!(finance.ends_with("Settings Audit log Ledger checks"), "{finance}");
+    assert_eq!(
+        seen_by(Role::HolderAdmin).await,
+        "Home Requests Usage API keys Models Playground Team Webhooks Events"
+    );
+    assert_eq!(
+        seen_by(Role::HolderViewer).await,
+        "Home Requests Usage API keys Models Playground Events"
+    );
+    let people = world.get(&visitor_of(Role::HolderAdmin, wallet), "/people").await;
+    people.is(200).has("<h1>Team</h1>");
+    world.get(&world.owner, "/models").await.is(200).has("<h1>Catalogue</h1>");
+}
+
+#[tokio::test]
 async fn nothing_of_another_wallet_exists_for_a_holder() {
     let world = World::new().await;
     let (own, other) = (world.wallet("own", 1_000).await, world.wallet("secret-name", 1_000).await);

@@ -290,14 +290,14 @@ impl Reply {
         rows
     }
 
-    /// Addresses of all links.
+    /// Addresses of all links within the console.
     pub(crate) fn links(&self) -> Vec<String> {
         let behind = self.body.split("<a ").skip(1);
         let address = |tag: &str| {
             let behind = tag.split_once("href=\"").unwrap().1;
             behind.split('"').next().unwrap().replace("&#38;", "&")
         };
-        behind.map(address).collect()
+        behind.map(address).filter(|address| !address.starts_with("http")).collect()
     }
 
     /// Address of the link with this text.

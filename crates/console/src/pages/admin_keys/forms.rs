@@ -113,7 +113,7 @@ impl FormPage for RevokeAdminKey {
 
     fn frame(&self) -> FormFrame {
         let intro =
-            "It is not accepted any more, and cannot be taken back. The trail keeps its name.";
+            "It is not accepted any more, and cannot be taken back. The audit log keeps its name.";
         let page = page(&self.0, "Revoke").intro(intro);
         FormFrame::new(page, vec![FormField::reason()], "Revoke the key").grave()
     }

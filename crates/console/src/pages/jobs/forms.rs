@@ -21,12 +21,11 @@ impl FormPage for StartJob {
     }
 
     fn frame(&self) -> FormFrame {
-        let intro = "A verification reads all of the book, beside what runs, and adds it up. Its \
+        let intro = "A verification reads the whole ledger, beside what runs, and adds it up. Its \
                      page shows how far it is.";
-        let since =
-            FormField::optional("since", "Head of the trail that you kept", FieldKind::Text)
-                .hint("A number, a colon, 64 digits: the trail must still go through it.");
-        let page = Page::new("Verify the book").below("Jobs", "/jobs").intro(intro);
+        let since = FormField::optional("since", "Audit checksum that you kept", FieldKind::Text)
+            .hint("A number, a colon, 64 digits: the audit log must still go through it.");
+        let page = Page::new("Verify the ledger").below("Ledger checks", "/jobs").intro(intro);
         FormFrame::new(page, vec![since], "Start the verification")
     }
 
@@ -49,7 +48,7 @@ impl FormPage for CancelJob {
 
     fn frame(&self) -> FormFrame {
         let page = Page::new("Cancel the verification")
-            .below("Jobs", "/jobs")
+            .below("Ledger checks", "/jobs")
             .below("Verification", format!("/jobs/{}", self.0.id))
             .intro("A job is cancelled while it is queued. One that a node has begun goes on.");
         FormFrame::new(page, vec![FormField::reason()], "Cancel the verification").grave()

@@ -20,9 +20,9 @@ pub(crate) struct Reconciliation(OperationRecord);
 
 fn page(record: &OperationRecord, what: &str) -> Page {
     let id = record.operation.id;
-    Page::new(format!("{what} operation {id}"))
-        .below("Operations", "/operations")
-        .below("Operation", format!("/operations/{id}"))
+    Page::new(format!("{what} request {id}"))
+        .below("Requests", "/operations")
+        .below("Request", format!("/operations/{id}"))
 }
 
 #[async_trait]

@@ -32,8 +32,8 @@ pub(crate) fn done(job: &Job) -> Cell {
 /// Verdict on the book: said once all of it was read.
 pub(crate) fn result(job: &Job) -> Cell {
     match is_well(job) {
-        Some(true) => Cell::badge("the book is well", Tone::Good),
-        Some(false) => Cell::badge("it has mismatches", Tone::Bad),
+        Some(true) => Cell::badge("ledger balanced", Tone::Good),
+        Some(false) => Cell::badge("mismatches found", Tone::Bad),
         None => Cell::Nothing,
     }
 }

@@ -133,9 +133,9 @@ impl FormPage for Refund {
             ("Refunded so far", money(self.0.refunded)),
             ("Left of it", money(self.left())),
         ];
-        let page = Page::new("Refund an operation")
-            .below("Operations", "/operations")
-            .below("Operation", format!("/operations/{}", operation.id))
+        let page = Page::new("Refund a request")
+            .below("Requests", "/operations")
+            .below("Request", format!("/operations/{}", operation.id))
             .section(Facts::new("", rows));
         let amount = match self.left() {
             Micros::ZERO => amount_field(currency).hint("Nothing is left to give back."),

@@ -102,8 +102,8 @@ async fn recent(visit: &Visit) -> Result<Table, Failure> {
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
     let rows = operation::rows(visit, &page.rows, operation::charge).await?;
     let empty = "Nothing was asked yet. Send the request below.";
-    let table = Table::new("Latest operations", &operation::HEAD, rows, empty);
-    Ok(table.link(Link::new("All operations", "/operations")))
+    let table = Table::new("Latest requests", &operation::HEAD, rows, empty);
+    Ok(table.link(Link::new("All requests", "/operations")))
 }
 
 /// First requests to copy, for this service and a model of it; the API key is the reader's own.

@@ -57,7 +57,7 @@ async fn stuck(visit: &Visit) -> Result<Option<Table>, Failure> {
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
     let rows = operation::rows(visit, &page.rows, operation::charge).await?;
     let empty = "The newest operations are not stuck. Older ones were not read.";
-    let table = Table::new("Stuck operations", &operation::HEAD, rows, empty);
+    let table = Table::new("Stuck requests", &operation::HEAD, rows, empty);
     let is_partial = page.next.is_some();
     let table = match page.next {
         Some(_) => table.link(Link::new("All stuck operations", "/operations?scope=stuck")),
@@ -144,7 +144,7 @@ async fn last_check(visit: &Visit) -> Result<Option<Table>, Failure> {
     let table = Table::new("Last ledger check", &job::HEAD, rows, empty);
     let table = table.link(Link::new("All ledger checks", "/jobs"));
     let may_check = last.is_none() && visit.may(UseCase::JobCreate);
-    let check = may_check.then(|| Link::new("Verify the book", "/jobs/new"));
+    let check = may_check.then(|| Link::new("Verify the ledger", "/jobs/new"));
     Ok(Some(check.into_iter().fold(table, Table::link)))
 }
 
