@@ -15,18 +15,7 @@ impl Accounts {
         mut things: BTreeSet<Thing>,
     ) -> Result<BTreeMap<Thing, String>> {
         things.retain(|thing| {
-            let use_case = match thing {
-                Thing::Wallet(_) => UseCase::WalletRead,
-                Thing::ApiKey(_) => UseCase::ApiKeyRead,
-                Thing::AdminKey(_) => UseCase::AdminKeyRead,
-                Thing::Person(_) => UseCase::PersonRead,
-                Thing::Posting(_)
-                | Thing::Operation(_)
-                | Thing::Webhook(_)
-                | Thing::Job(_)
-                | Thing::Unknown => return false,
-            };
-            principal.role.may(use_case)
+            thing.read_use_case().is_some_and(|use_case| principal.role.may(use_case))
         });
         if things.is_empty() {
             return Ok(BTreeMap::new());

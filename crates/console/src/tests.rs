@@ -18,6 +18,7 @@ mod people;
 mod playground;
 mod reach;
 mod review;
+mod search;
 mod sight;
 mod sign_in;
 pub(crate) mod site;

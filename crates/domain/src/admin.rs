@@ -42,6 +42,7 @@ mod refusal;
 pub mod report;
 mod request;
 pub mod role;
+pub mod search;
 mod thing;
 mod wallet;
 pub mod webhook;

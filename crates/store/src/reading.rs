@@ -24,6 +24,7 @@ pub mod report;
 mod reports;
 mod route;
 mod row;
+mod search;
 pub(crate) mod statement;
 pub mod usage;
 

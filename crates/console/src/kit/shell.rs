@@ -16,8 +16,9 @@ use holdfast_domain::admin::UseCase;
 use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode, Uri};
 
+use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
 use crate::kit::desk::{ConsoleOptions, Desk};
 use crate::kit::page::Page;
@@ -34,6 +35,11 @@ const PERMISSIONS_POLICY: HeaderName = HeaderName::from_static("permissions-poli
 const FEATURES: &str = "accelerometer=(), autoplay=(), camera=(), display-capture=(), fullscreen=(), \
     geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), \
     publickey-credentials-get=(), usb=()";
+
+/// Address of the search, whose form every page has.
+pub(crate) const SEARCH: &str = "/search";
+/// Field of the term.
+pub(crate) const TERM: &str = "q";
 
 /// Address of the playground.
 pub(crate) const PLAYGROUND: &str = "/playground";
@@ -79,6 +85,8 @@ struct Shell {
     page: Page,
     navigation: Vec<LinkGroup>,
     visitor: Option<Visitor>,
+    /// Term of the search, on its own page.
+    sought: String,
     /// Address of the public API's documentation.
     docs: String,
 }
@@ -91,6 +99,7 @@ pub(crate) async fn render(
 ) -> Response {
     let visitor = request.extensions().get::<Visitor>().cloned();
     let path = request.uri().path().to_owned();
+    let sought = sought(request.uri());
     let mut answer = next.run(request).await;
     if let Some(page) = answer.extensions_mut().remove::<Page>() {
         let navigation = match &visitor {
@@ -99,7 +108,7 @@ pub(crate) async fn render(
         };
         let page = named_by(&navigation, page);
         let docs = documentation(&frame.options.base_url);
-        let shell = Shell { page, navigation, visitor, docs };
+        let shell = Shell { page, navigation, visitor, sought, docs };
         answer = rendered(shell, answer).await;
     }
     let headers = answer.headers_mut();
@@ -166,6 +175,12 @@ fn named_by(navigation: &[LinkGroup], mut page: Page) -> Page {
         }
     }
     page
+}
+
+/// Term of the search that this address is of; empty for every other page.
+fn sought(address: &Uri) -> String {
+    let query = address.query().filter(|_query| address.path() == SEARCH).unwrap_or("");
+    SentFields::parse(query.as_bytes()).raw(TERM).to_owned()
 }
 
 /// Address of the documentation that the public API serves beside its `/v1`.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use uuid::Uuid;
 
+use super::UseCase;
 use crate::{AdminKeyId, ApiKeyId, JobId, OperationId, PersonId, PostingId, WalletId, WebhookId};
 
 /// Thing that a command made or changed.
@@ -44,6 +45,22 @@ impl Thing {
             Self::Job(_) => "job",
             Self::Unknown => "unknown",
         }
+    }
+
+    /// Use case of whoever reads it; `None` for [`Thing::Unknown`].
+    #[must_use]
+    pub const fn read_use_case(self) -> Option<UseCase> {
+        Some(match self {
+            Self::Wallet(_) => UseCase::WalletRead,
+            Self::ApiKey(_) => UseCase::ApiKeyRead,
+            Self::Posting(_) => UseCase::PostingRead,
+            Self::Operation(_) => UseCase::OperationRead,
+            Self::AdminKey(_) => UseCase::AdminKeyRead,
+            Self::Person(_) => UseCase::PersonRead,
+            Self::Webhook(_) => UseCase::WebhookRead,
+            Self::Job(_) => UseCase::JobRead,
+            Self::Unknown => return None,
+        })
     }
 
     /// The id of the thing.

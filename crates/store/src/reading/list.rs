@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use holdfast_domain::admin::Directory;
+use holdfast_domain::admin::search::{IdPrefix, ResourceMatch};
 use holdfast_domain::admin::{AdminKey, PersonRecord, Thing, WalletRecord, WalletState};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
@@ -22,7 +23,7 @@ use sea_orm::{
 use super::operation::operations;
 use super::outstanding::{in_force, is_in_force, refunds};
 use super::page::{Window, page, sparse_page};
-use super::{ReadError, ReadTransaction, administration, names, person};
+use super::{ReadError, ReadTransaction, administration, names, person, search};
 use crate::error::unavailable;
 use crate::rows::Cells;
 use crate::rows::entity::{admin_key, api_key, credential, node, price, wallet};
@@ -94,6 +95,43 @@ impl Directory for Store {
         of: Option<WalletId>,
     ) -> Result<BTreeMap<Thing, String>, Unavailable> {
         self.read_transaction(move |db| Box::pin(names::names(db, things, of))).await
+    }
+
+    async fn resources_by_id(
+        &self,
+        prefix: IdPrefix,
+        of: Option<WalletId>,
+        limit: u64,
+    ) -> Result<Vec<ResourceMatch>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(search::by_id(db, prefix, of, limit))).await
+    }
+
+    async fn resources_by_text(
+        &self,
+        text: &str,
+        of: Option<WalletId>,
+        limit: u64,
+    ) -> Result<Vec<ResourceMatch>, Unavailable> {
+        let text = text.to_owned();
+        self.read_transaction(move |db| {
+            Box::pin(async move { search::by_text(db, &text, of, limit).await })
+        })
+        .await
+    }
+
+    async fn api_key_ids(
+        &self,
+        of: Option<WalletId>,
+        limit: u64,
+    ) -> Result<Vec<ApiKeyId>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(search::api_key_ids(db, of, limit))).await
+    }
+
+    async fn existing_operations(
+        &self,
+        ids: Vec<OperationId>,
+    ) -> Result<Vec<ResourceMatch>, Unavailable> {
+        self.read_transaction(move |db| Box::pin(search::existing_operations(db, ids))).await
     }
 
     async fn operations(

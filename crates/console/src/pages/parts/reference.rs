@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_accounts::{AccountsError, Reference};
-use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::admin::Thing;
 use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
@@ -106,7 +106,7 @@ impl<'v> Names<'v> {
     }
 }
 
-fn kind(thing: Thing) -> String {
+pub(crate) fn kind(thing: Thing) -> String {
     thing.kind().replace('_', " ")
 }
 
@@ -127,18 +127,8 @@ fn identified(thing: Thing) -> String {
 
 /// Link to a resource, or only its text for a visitor who may not read the resource.
 pub(crate) fn linked(text: String, thing: Thing, visitor: &Visitor) -> Cell {
-    let use_case = match thing {
-        Thing::Wallet(_) => UseCase::WalletRead,
-        Thing::ApiKey(_) => UseCase::ApiKeyRead,
-        Thing::Posting(_) => UseCase::PostingRead,
-        Thing::Operation(_) => UseCase::OperationRead,
-        Thing::AdminKey(_) => UseCase::AdminKeyRead,
-        Thing::Person(_) => UseCase::PersonRead,
-        Thing::Webhook(_) => UseCase::WebhookRead,
-        Thing::Job(_) => UseCase::JobRead,
-        Thing::Unknown => return Cell::text(text),
-    };
-    match of_thing(thing).filter(|_| visitor.may(use_case)) {
+    let may_read = thing.read_use_case().is_some_and(|use_case| visitor.may(use_case));
+    match of_thing(thing).filter(|_| may_read) {
         Some(href) => Cell::link(text, href),
         None => Cell::text(text),
     }

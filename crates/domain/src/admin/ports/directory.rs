@@ -9,6 +9,7 @@ use crate::admin::listing::{
     Page, PageRequest, PersonFilter, PostingFilter, PostingListing, TrailFilter, TrailListing,
     WalletFilter,
 };
+use crate::admin::search::{IdPrefix, ResourceMatch};
 use crate::admin::{AdminKey, PersonRecord, Thing, WalletRecord};
 use crate::credential::ApiKey;
 use crate::ports::Unavailable;
@@ -55,6 +56,38 @@ pub trait Directory: Send + Sync {
         things: BTreeSet<Thing>,
         of: Option<WalletId>,
     ) -> Result<BTreeMap<Thing, String>, Unavailable>;
+
+    /// Finds resources whose ids begin alike, at most `limit` of each kind. With a wallet, only that wallet and its
+    /// own resources.
+    async fn resources_by_id(
+        &self,
+        prefix: IdPrefix,
+        of: Option<WalletId>,
+        limit: u64,
+    ) -> Result<Vec<ResourceMatch>, Unavailable>;
+
+    /// Finds wallets and API keys by a part of their name or external id, and people by a part of their e-mail
+    /// address, at most `limit` of each kind, newest first. Case is ignored at least for ASCII. With a wallet, only
+    /// that wallet and its API keys.
+    async fn resources_by_text(
+        &self,
+        text: &str,
+        of: Option<WalletId>,
+        limit: u64,
+    ) -> Result<Vec<ResourceMatch>, Unavailable>;
+
+    /// Lists the ids of API keys, at most `limit`, of all or of one wallet.
+    async fn api_key_ids(
+        &self,
+        of: Option<WalletId>,
+        limit: u64,
+    ) -> Result<Vec<ApiKeyId>, Unavailable>;
+
+    /// Finds which of these operations exist.
+    async fn existing_operations(
+        &self,
+        ids: Vec<OperationId>,
+    ) -> Result<Vec<ResourceMatch>, Unavailable>;
 
     /// Lists operations.
     async fn operations(

@@ -1,0 +1,159 @@
+//! Search: one term, and the resources that it may name.
+//!
+//! | term | finds |
+//! |---|---|
+//! | an id, 6 digits of one, `chatcmpl_…`, `call_…` | the resource; the operation |
+//! | a request key | the operation of it under each API key in reach, whose ids are derived |
+//! | a text | wallets and API keys by name or external id, people by e-mail address |
+//!
+//! A match is kept if the role reads its kind and its wallet is in reach. So a term that names another wallet's
+//! resource and one that names nothing have the same answer, for which the same statements are sent.
+//!
+//! Not found by it: an answered request by its `x-request-id`, which no row has.
+
+use std::collections::BTreeSet;
+
+use holdfast_domain::admin::listing::{Order, PAGE_MAX, PageRequest, PersonFilter};
+use holdfast_domain::admin::search::{IdPrefix, ResourceMatch};
+use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::text::normal_form;
+use holdfast_domain::{OperationId, RequestKey, WalletId};
+
+use crate::{Accounts, Principal, Result};
+
+/// Matches of each kind that an answer has at most.
+const MATCHES_MAX: u64 = 20;
+/// API keys under which a request key is looked up at most.
+const API_KEYS_MAX: u64 = 10_000;
+/// Beginning of the ids of completions, as callers see them.
+const COMPLETION: &str = "chatcmpl_";
+
+/// Term of a search: 1 to 128 printable characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchTerm(String);
+
+/// Term that no search is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a search term has 1 to {} printable characters", SearchTerm::CHARS_MAX)]
+pub struct BadSearchTerm;
+
+impl SearchTerm {
+    /// Characters that it has at most.
+    pub const CHARS_MAX: usize = 128;
+
+    /// The term without blanks around it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::str::FromStr for SearchTerm {
+    type Err = BadSearchTerm;
+
+    fn from_str(text: &str) -> Result<Self, BadSearchTerm> {
+        let text = text.trim();
+        let is_sound = (1..=Self::CHARS_MAX).contains(&text.chars().count())
+            && !text.contains(char::is_control);
+        is_sound.then(|| Self(text.to_owned())).ok_or(BadSearchTerm)
+    }
+}
+
+/// Resource that a term may name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchHit {
+    /// The resource.
+    pub thing: Thing,
+    /// Wallet that it belongs to.
+    pub wallet: Option<WalletId>,
+}
+
+/// Outcome of a search.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SearchOutcome {
+    /// Resources that the principal may read: first those of an id, then those of a name.
+    pub hits: Vec<SearchHit>,
+    /// True if the term is a request key, and more API keys are in reach than it was looked up under.
+    pub needs_api_key: bool,
+}
+
+impl Accounts {
+    /// Resources that the term may name, as far as the principal may read them.
+    pub async fn search(&self, principal: &Principal, term: &SearchTerm) -> Result<SearchOutcome> {
+        let mut found = self.matches_of_id(principal, term.as_str()).await?;
+        let (of_key, needs_api_key) = self.matches_of_request_key(principal, term.as_str()).await?;
+        found.extend(of_key);
+        found.extend(self.matches_of_text(principal, term.as_str()).await?);
+        let mut seen = BTreeSet::new();
+        found.retain(|it| is_readable(principal, it) && seen.insert(it.thing));
+        let hit = |ResourceMatch { thing, wallet }: ResourceMatch| SearchHit { thing, wallet };
+        Ok(SearchOutcome { hits: found.into_iter().map(hit).collect(), needs_api_key })
+    }
+
+    /// Resources of an id, or of the first digits of one.
+    async fn matches_of_id(&self, principal: &Principal, term: &str) -> Result<Vec<ResourceMatch>> {
+        if let Some((operation, _at)) = OperationId::of_tool_call(term) {
+            return Ok(self.book.existing_operations(vec![operation]).await?);
+        }
+        let digits = term.strip_prefix(COMPLETION);
+        let Some(prefix) = IdPrefix::parse(digits.unwrap_or(term)) else { return Ok(Vec::new()) };
+        let own = principal.only_wallet();
+        let mut found = self.book.resources_by_id(prefix, own, MATCHES_MAX).await?;
+        found.retain(|it| digits.is_none() || matches!(it.thing, Thing::Operation(_)));
+        Ok(found)
+    }
+
+    /// Operations of a request key, and whether there are too many API keys to derive them all.
+    async fn matches_of_request_key(
+        &self,
+        principal: &Principal,
+        term: &str,
+    ) -> Result<(Vec<ResourceMatch>, bool)> {
+        let Ok(request_key) = term.to_ascii_lowercase().parse::<RequestKey>() else {
+            return Ok((Vec::new(), false));
+        };
+        if !principal.role.may(UseCase::OperationRead) {
+            return Ok((Vec::new(), false));
+        }
+        let keys = self.book.api_key_ids(principal.only_wallet(), API_KEYS_MAX + 1).await?;
+        if u64::try_from(keys.len()).unwrap_or(u64::MAX) > API_KEYS_MAX {
+            return Ok((Vec::new(), true));
+        }
+        let ids = keys.into_iter().map(|key| OperationId::of(key, request_key)).collect();
+        Ok((self.book.existing_operations(ids).await?, false))
+    }
+
+    /// Wallets, API keys and people of a part of their names.
+    async fn matches_of_text(
+        &self,
+        principal: &Principal,
+        term: &str,
+    ) -> Result<Vec<ResourceMatch>> {
+        let own = principal.only_wallet();
+        let mut found = self.book.resources_by_text(term, own, MATCHES_MAX).await?;
+        if own.is_some() && principal.role.may(UseCase::PersonRead) {
+            let (filter, page) =
+                (PersonFilter::default(), PageRequest::first(Order::Newest, PAGE_MAX));
+            let people = self.people(principal, filter, page).await?;
+            let sought = normal_form(term).to_lowercase();
+            let is_sought = |email: &str| email.to_lowercase().contains(&sought);
+            let people = people.rows.into_iter().map(|record| record.person);
+            let people =
+                people.filter(|it| it.email.as_ref().is_some_and(|it| is_sought(it.as_str())));
+            found.extend(
+                people.map(|it| ResourceMatch { thing: Thing::Person(it.id), wallet: own }),
+            );
+        }
+        Ok(found)
+    }
+}
+
+/// True for a resource that the principal may read.
+fn is_readable(principal: &Principal, found: &ResourceMatch) -> bool {
+    let is_reached = match (principal.only_wallet(), found.wallet) {
+        (None, _) => true,
+        (Some(own), Some(of)) => own == of,
+        (Some(_), None) => false,
+    };
+    is_reached && found.thing.read_use_case().is_some_and(|it| principal.role.may(it))
+}
