@@ -25,7 +25,7 @@ use crate::failure::Failure;
 use crate::guard::{self, AnonymousLogs, Guard};
 use crate::kit::desk::{ConsoleOptions, Desk};
 use crate::kit::shell::ShellState;
-use crate::kit::{asset, shell};
+use crate::kit::{asset, flash, shell};
 use crate::pages;
 
 /// Body of an answer.
@@ -106,6 +106,7 @@ pub(crate) fn pages(desk: Desk) -> Router {
         .route("/assets/style.css", get(asset::style))
         .route("/assets/script.js", get(asset::script))
         .fallback(async || Failure::not_found())
+        .layer(from_fn_with_state(desk.clone(), flash::show))
         .layer(from_fn_with_state(frame, shell::render))
         .with_state(desk)
 }

@@ -8,6 +8,7 @@
 //! | `time_chart`, `time_axis`, `ranking`, `tile` | values over time, the largest values, numbers of the first screen |
 //! | `shell`, `asset` | the frame around every page, the stylesheet and the script |
 //! | `form`, `field`, `value` | forms: their request key, their review, their fields, values with a bound |
+//! | `flash` | what a change did, above the page that follows it |
 //! | `ask`, `address`, `moment` | parts of a request, addresses within the console, moments as forms write them |
 //! | `amount` | numbers of reports as text |
 //! | `paging` | pages of a list |
@@ -22,6 +23,7 @@ pub(crate) mod cell;
 pub(crate) mod counting;
 pub(crate) mod desk;
 pub(crate) mod field;
+pub(crate) mod flash;
 pub(crate) mod form;
 pub(crate) mod isolation;
 pub(crate) mod moment;

@@ -37,7 +37,7 @@ use self::verb::VerbForm;
 use crate::audience::Audience;
 use crate::kit::desk::{ConsoleOptions, Desk};
 use crate::kit::form::methods;
-use crate::kit::shell::{Navigation, NavigationGroup, PLAYGROUND, SEARCH};
+use crate::kit::shell::{Navigation, NavigationGroup, PLAYGROUND};
 
 /// Entries of the navigation: operators' in groups, holders' in one list.
 pub(crate) const NAVIGATION: Navigation = Navigation {
@@ -213,7 +213,7 @@ fn of_account() -> Router<Desk> {
 fn what_runs() -> Router<Desk> {
     Router::new()
         .route("/", get(today::show))
-        .route(SEARCH, get(search::show))
+        .route("/search", get(search::show))
         .route("/operations", get(operations::list))
         .route("/operations/{id}", get(operation::show))
         .route("/refusals/{id}", get(refusals::show))

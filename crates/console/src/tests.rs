@@ -5,6 +5,7 @@ mod book;
 mod changes;
 mod counting;
 mod figures;
+mod flash;
 mod forms;
 mod guard;
 mod hostile;

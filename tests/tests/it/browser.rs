@@ -226,7 +226,8 @@ impl World {
         let (running, _no_answer) = operation(&sim("a long way\n[[sim: slow 10m]]"));
         let (ended, answer) = operation(&sim("a short one"));
         assert_eq!(answer.answer().status, 200);
-        let mut starts = ["/", "/account/role", "/search", "/search?q=acme"].map(str::to_owned).to_vec();
+        let mut starts =
+            ["/", "/account/role", "/search", "/search?q=acme"].map(str::to_owned).to_vec();
         starts.extend(["cancel", "reconcile"].map(|verb| format!("/operations/{running}/{verb}")));
         starts.push(format!("/operations/{ended}/refund"));
         starts.extend(["enable", "disable"].map(|verb| format!("/webhooks/{webhook}/{verb}")));

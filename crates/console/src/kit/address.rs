@@ -48,6 +48,21 @@ pub(crate) fn of_thing(thing: Thing) -> Option<String> {
     Some(format!("/{folder}/{}", Uuid::from_bytes(id)))
 }
 
+/// Noun of a resource's kind, as it begins a sentence.
+pub(crate) const fn noun(thing: Thing) -> &'static str {
+    match thing {
+        Thing::Wallet(_) => "Wallet",
+        Thing::ApiKey(_) => "API key",
+        Thing::Posting(_) => "Payment",
+        Thing::Operation(_) => "Request",
+        Thing::Person(_) => "Person",
+        Thing::AdminKey(_) => "Admin key",
+        Thing::Webhook(_) => "Webhook",
+        Thing::Job(_) => "Ledger check",
+        Thing::Unknown => "Unknown",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -32,11 +32,12 @@ use http::StatusCode;
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::address::{of_thing, with_query};
+use crate::kit::address::{noun, of_thing, with_query};
 use crate::kit::ask::{SentFields, form};
 use crate::kit::cell::{Cell, Tone};
 use crate::kit::desk::Desk;
 use crate::kit::field::{FieldKind, FormField, put_beside};
+use crate::kit::flash;
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Form, Notice, Section};
 use crate::kit::visit::Visit;
@@ -144,7 +145,7 @@ async fn show<F: FormPage>(visit: Visit, use_case: UseCase) -> Result<Response, 
     };
     let key = request_key(key)?;
     if let Some(record) = visit.accounts().request_record(visit.principal(), key).await? {
-        return Ok(done(&visit, &record).into_response());
+        return Ok(done(&visit, &record, use_case).await?.into_response());
     }
     let form = F::open(&visit).await?;
     let frame = form.frame();
@@ -194,11 +195,18 @@ async fn send<F: FormPage>(
         }),
         Ok(applied) if applied.is_told_once => {
             let page = Page { actions: Vec::new(), ..frame.page };
+            let page = match visit.accounts().request_record(visit.principal(), key).await? {
+                Some(record) => page.section(flash_of(&visit, &record, use_case).await?),
+                None => page,
+            };
             Ok(applied.sections.into_iter().fold(page, Page::section).into_response())
         }
         Ok(applied) => {
-            let own = || done_address(&visit, key);
-            Ok(Redirect::to(&applied.next.unwrap_or_else(own)).into_response())
+            let address = match &applied.next {
+                Some(next) => flash::address(next, &key_text(key), use_case),
+                None => done_address(&visit, key),
+            };
+            Ok(Redirect::to(&address).into_response())
         }
     }
 }
@@ -338,22 +346,30 @@ fn review_page(visit: &Visit, frame: FormFrame, sent: &SentFields, applied: Form
     page.section(Form { action: address(visit), fields: hidden, submit, is_grave })
 }
 
+/// What the request of a form did.
+async fn flash_of(
+    visit: &Visit,
+    record: &RequestRecord,
+    use_case: UseCase,
+) -> Result<Notice, Failure> {
+    flash::notice(visit.accounts(), &visit.visitor, record, use_case).await
+}
+
 /// The page of a form whose request key is bound.
-fn done(visit: &Visit, record: &RequestRecord) -> Page {
-    let mut rows = vec![("Done", Cell::moment(record.at))];
+async fn done(visit: &Visit, record: &RequestRecord, use_case: UseCase) -> Result<Page, Failure> {
+    let mut rows = vec![("Done at", Cell::moment(record.at))];
     for thing in &record.things {
-        let name = thing.to_string().replace(['_', ':'], " ");
+        let name = format!("{} {}", noun(*thing), Uuid::from_bytes(thing.id()));
         rows.push((
-            "What",
+            "Resource",
             match of_thing(*thing) {
                 Some(href) => Cell::link(name, href),
                 None => Cell::text(name),
             },
         ));
     }
-    let text =
-        "This form was sent, and did what is named here, once. Sending it again changes nothing.";
     let again = with_query(&visit.path, &params(visit, &[KEY, REVIEW]));
-    let notice = Notice::new(Tone::Good, text).link("A new form", again);
-    Page::new("Done").section(notice).section(Facts::new("", rows))
+    let notice = flash_of(visit, record, use_case).await?.link("A new form", again);
+    let page = Page::new("Done").section(notice).section(Facts::new("", rows));
+    Ok(page.intro("This form was sent and acted once: sending it again changes nothing."))
 }

@@ -37,7 +37,7 @@ const FEATURES: &str = "accelerometer=(), autoplay=(), camera=(), display-captur
     publickey-credentials-get=(), usb=()";
 
 /// Address of the search, whose form every page has.
-pub(crate) const SEARCH: &str = "/search";
+const SEARCH: &str = "/search";
 /// Field of the term.
 pub(crate) const TERM: &str = "q";
 

@@ -7,13 +7,13 @@ use holdfast_accounts::{SearchHit, SearchOutcome, SearchTerm};
 use holdfast_domain::admin::Thing;
 
 use crate::failure::Failure;
-use crate::kit::address::{of_thing, with_query};
+use crate::kit::address::{noun, of_thing, with_query};
 use crate::kit::cell::{Cell, Tone};
 use crate::kit::page::Page;
 use crate::kit::section::{Notice, Section, Table};
 use crate::kit::shell::TERM;
 use crate::kit::visit::Visit;
-use crate::pages::parts::reference::{Names, kind};
+use crate::pages::parts::reference::Names;
 
 const EMPTY: &str = "Nothing found. Search for an id or at least its first 6 digits, a chatcmpl_… id, a request key, \
     a name, an external id or an e-mail address. An answered request is found by its chatcmpl_… id: its x-request-id \
@@ -54,7 +54,7 @@ async fn found(visit: &Visit, hits: &[SearchHit]) -> Result<Table, Failure> {
     let names = Names::read(visit, hits.iter().map(|hit| hit.thing).chain(wallets)).await?;
     let row = |hit: &SearchHit| {
         let wallet = hit.wallet.map_or(Cell::Nothing, |id| names.link(Thing::Wallet(id)));
-        vec![names.link(hit.thing), Cell::text(kind(hit.thing)), wallet]
+        vec![names.link(hit.thing), Cell::text(noun(hit.thing)), wallet]
     };
     let rows = hits.iter().map(row).collect();
     Ok(Table::new("Found", &["Name", "Kind", "Wallet"], rows, EMPTY))

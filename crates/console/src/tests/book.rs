@@ -126,6 +126,13 @@ pub(crate) struct Reply {
     pub(crate) html: String,
 }
 
+impl Reply {
+    /// Page that it leads to, without the flash of its address.
+    pub(crate) fn page(&self) -> Option<&str> {
+        self.location.as_deref()?.split("?done=").next()
+    }
+}
+
 /// A request of its own.
 pub(crate) fn request() -> AccountRequest {
     AccountRequest::new(CommandKey::from(Uuid::new_v4()), &[b"test"], "a test".parse().ok())

@@ -44,7 +44,7 @@ async fn an_operation_is_cancelled_and_reconciled_once_and_with_a_reason() {
     assert!(refused.html.contains("id=\"reason-error\""), "{refused:?}");
     let [done, _] =
         twice(&world, &owner, &format!("{base}/cancel"), &[("reason", "runs away")]).await;
-    assert_eq!(done.location.as_deref(), Some(base.as_str()));
+    assert_eq!(done.page(), Some(base.as_str()));
     assert!(world.operation(id).await.cancel_asked);
     twice(&world, &owner, &format!("{base}/reconcile"), &[("reason", "")]).await;
     let support = visitor(Role::Support, Reach::All);
@@ -99,7 +99,7 @@ async fn a_webhook_is_made_tested_rotated_and_switched_once_each_and_tells_its_s
     let shown = world.page(&owner, &base).await;
     assert!(shown.contains("wallet.low, operation.stuck") && !shown.contains("whsec_"), "{shown}");
     let [tested, _] = twice(&world, &owner, &format!("{base}/test"), &[]).await;
-    assert_eq!(tested.location.as_deref(), Some(base.as_str()));
+    assert_eq!(tested.page(), Some(base.as_str()));
     let shown = world.page(&owner, &base).await;
     let (before, _) = shown.split_once("/resend\"").unwrap();
     let resend = format!("{}/resend", before.rsplit_once("href=\"").unwrap().1);

@@ -91,7 +91,7 @@ async fn a_role_is_ended_once_whoever_ends_it() {
     assert!(bad.status == 422 && bad.html.contains("id=\"role-error\""), "{bad:?}");
     assert!(bad.html.contains("value=\"kept\""), "{bad:?}");
     let [done, _] = twice(&world, &owner(), &form, &[("role", "finance"), ("reason", "")]).await;
-    assert_eq!(done.location.as_deref(), Some("/people"));
+    assert_eq!(done.page(), Some("/people"));
     assert!(world.page(&owner(), &page_of(person)).await.contains("They have no role."));
     // A holder's administrator sees nobody there any more, and a second click is no failure.
     let reach = Reach::Wallet(wallet);

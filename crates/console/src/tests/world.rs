@@ -273,7 +273,13 @@ impl Reply {
         self
     }
 
+    /// Page that it leads to, without the flash of its address.
     pub(crate) fn location(&self) -> &str {
+        self.follows().split("?done=").next().unwrap()
+    }
+
+    /// The whole address that it leads to.
+    pub(crate) fn follows(&self) -> &str {
         self.headers.get(LOCATION).unwrap().to_str().unwrap()
     }
 

@@ -106,7 +106,7 @@ impl<'v> Names<'v> {
     }
 }
 
-pub(crate) fn kind(thing: Thing) -> String {
+fn kind(thing: Thing) -> String {
     thing.kind().replace('_', " ")
 }
 
