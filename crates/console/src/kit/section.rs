@@ -17,7 +17,7 @@ use std::fmt;
 use askama::Template;
 
 use crate::kit::cell::{Cell, Link, Tone};
-use crate::kit::field::FormField;
+use crate::kit::field::{FieldKind, FormField};
 use crate::kit::ranking::Ranking;
 use crate::kit::tile::Tiles;
 use crate::kit::time_chart::TimeChart;
@@ -129,6 +129,22 @@ impl Table {
         }
     }
 
+    /// Classes of the columns, by their numbers from 1, for the stylesheet: `a` the amount, `l` the second line of a
+    /// card, `w` only on a wide screen. The first column is the first line of a card, and columns without a class
+    /// stand in the table of a tablet and in no card. On the table, not on its cells: a page has 50 KB.
+    fn column_classes(&self) -> String {
+        let numeric = self.numeric_columns();
+        let amount = numeric.iter().copied().find(|column| *column > 0);
+        let others = (1..self.head.len()).filter(|column| Some(*column) != amount);
+        let class = |(place, column): (usize, usize)| match place {
+            0 | 1 => Some(format!("l{}", column + 1)),
+            2 | 3 => None,
+            _less_important => Some(format!("w{}", column + 1)),
+        };
+        let amount = amount.map(|column| format!("a{}", column + 1));
+        amount.into_iter().chain(others.enumerate().filter_map(class)).collect::<Vec<_>>().join(" ")
+    }
+
     /// Columns that have numbers, whose heads stand above them: found once for all cells of a table.
     fn numeric_columns(&self) -> BTreeSet<usize> {
         let rows = self.rows.iter().chain([&self.total]);
@@ -153,6 +169,30 @@ pub(crate) struct Filter {
     pub(crate) action: String,
     pub(crate) fields: Vec<FormField>,
     pub(crate) submit: String,
+}
+
+/// Fields that a filter shows at once; it folds the rest if that saves more than one.
+const FIELDS_SHOWN: usize = 3;
+
+impl Filter {
+    fn shown(&self) -> &[FormField] {
+        self.fields.get(..self.fold()).unwrap_or(&self.fields)
+    }
+
+    fn folded(&self) -> &[FormField] {
+        self.fields.get(self.fold()..).unwrap_or(&[])
+    }
+
+    fn fold(&self) -> usize {
+        let all = self.fields.len();
+        if all > FIELDS_SHOWN + 1 { FIELDS_SHOWN } else { all }
+    }
+
+    /// True if a folded field narrows the list, or cannot be read.
+    fn is_open(&self) -> bool {
+        let is_used = |field: &FormField| !field.value.is_empty() || field.error.is_some();
+        self.folded().iter().any(|field| field.kind != FieldKind::Hidden && is_used(field))
+    }
 }
 
 /// A form as it stands on a page.
@@ -197,5 +237,44 @@ pub(crate) struct Snippet {
 impl Snippet {
     pub(crate) fn new(title: &str, text: impl Into<String>) -> Self {
         Self { title: title.to_owned(), text: text.into() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_folds_its_rest_unless_it_is_in_use() {
+        let field = |name: &'static str| FormField::optional(name, name, FieldKind::Text);
+        let fields: Vec<_> = ["a", "b", "c", "d", "e"].map(field).to_vec();
+        let filter = |fields: Vec<FormField>| Filter {
+            action: "/x".to_owned(),
+            fields,
+            submit: "Filter".to_owned(),
+        };
+        let shown = filter(fields.clone()).to_string();
+        let (before, folded) = shown.split_once("<details><summary>More filters").unwrap();
+        assert!(before.contains("id=\"c\"") && !before.contains("id=\"d\""), "{shown}");
+        assert!(folded.contains("id=\"d\"") && folded.contains("id=\"e\""), "{shown}");
+        let mut used = fields.clone();
+        used[4] = used[4].clone().value("7");
+        assert!(filter(used).to_string().contains("<details open>"));
+        assert!(!filter(fields[..4].to_vec()).to_string().contains("<details"));
+    }
+
+    #[test]
+    fn a_table_names_the_columns_that_a_card_has_and_those_of_a_wide_screen_alone() {
+        let row = || {
+            let texts = ["now", "done", "large"].map(Cell::text);
+            let rest = ["key", "acme", "eu", "x"].map(Cell::text);
+            texts.into_iter().chain([Cell::count(7)]).chain(rest).collect()
+        };
+        let head = ["When", "State", "Model", "Charge", "API key", "Wallet", "Region", "Note"];
+        let table = Table::new("Requests", &head, vec![row()], "");
+        assert_eq!(table.column_classes(), "a4 l2 l3 w7 w8");
+        assert!(table.to_string().contains("<table class=\"a4 l2 l3 w7 w8\">"), "{table}");
+        let plain = Table::new("People", &["Person", "Role"], vec![vec![Cell::text("a")]], "");
+        assert_eq!(plain.column_classes(), "l2");
     }
 }
