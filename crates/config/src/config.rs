@@ -114,7 +114,7 @@ pub fn load_for(file: Option<&Path>, uses: SecretUse) -> Result<Config, BadConfi
         let config = parse("embedded default", EMBEDDED, &environment::process, uses)?;
         let admin = Some(embedded_admin(&environment::process));
         // Nobody but this machine reaches it, and it is what a newcomer tries first.
-        let console = ConsoleConfig { holders: None, playground: true };
+        let console = ConsoleConfig { playground: true, ..ConsoleConfig::default() };
         return Ok(Config { admin, console, ..config });
     };
     // Before the text: a file that is written in between then has another stamp at the next look,

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use holdfast_admin::AdminOptions;
 use holdfast_net::{AdminUrl, Network};
 
+use crate::brand::{self, BrandConfig};
 use crate::document::Table;
 use crate::listen::ListenAddress;
 use crate::process::networks;
@@ -19,6 +20,8 @@ pub struct ConsoleConfig {
     pub holders: Option<HoldersConfig>,
     /// True where pages have the playground.
     pub playground: bool,
+    /// Operator's brand on holders' pages.
+    pub brand: BrandConfig,
 }
 
 /// Listener of holders' pages.
@@ -42,10 +45,11 @@ impl HoldersConfig {
 pub(crate) fn console(table: &Table<'_>) -> Option<ConsoleConfig> {
     let playground = table.field("playground").map(|field| field.flag());
     let holders = holders(table);
+    let brand = brand::brand(table);
     table.refuse_unknown();
     // A value with a mistake is none that was left out.
     let playground = playground.map_or(Some(false), |playground| playground)?;
-    Some(ConsoleConfig { holders: holders?, playground })
+    Some(ConsoleConfig { holders: holders?, playground, brand: brand? })
 }
 
 /// `None` after a mistake.

@@ -8,6 +8,7 @@
 //! `deploy/holdfast.toml` shows. Nothing is opened, bound or connected to here: that is wiring, and
 //! the gateway's. Secrets are read, and no type of this crate prints one.
 
+mod brand;
 mod change;
 mod config;
 mod console;
@@ -33,6 +34,7 @@ mod telemetry;
 mod tests;
 mod value;
 
+pub use crate::brand::{BrandConfig, LogoFile};
 pub use crate::change::Change;
 pub use crate::config::{Config, load, load_again, load_for};
 pub use crate::console::{ConsoleConfig, HoldersConfig};

@@ -105,6 +105,7 @@ pub(crate) fn pages(desk: Desk) -> Router {
     pages::routes(&desk.options)
         .route("/assets/style.css", get(asset::style))
         .route("/assets/script.js", get(asset::script))
+        .route("/assets/logo", get(asset::logo))
         .fallback(async || Failure::not_found())
         .layer(from_fn_with_state(desk.clone(), flash::show))
         .layer(from_fn_with_state(frame, shell::render))

@@ -44,5 +44,5 @@ mod tests;
 
 pub use crate::audience::Audience;
 pub use crate::console::{Console, ConsoleBody};
-pub use crate::kit::desk::ConsoleOptions;
+pub use crate::kit::desk::{Brand, ConsoleOptions, Logo};
 pub use crate::relay::ApiRelay;

@@ -2,6 +2,7 @@
 //! alone; what counts is what a visitor gets.
 
 mod book;
+mod brand;
 mod changes;
 mod counting;
 mod figures;

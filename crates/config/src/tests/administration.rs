@@ -86,6 +86,11 @@ fn holders_have_a_listener_that_keeps_their_passwords_from_the_network() {
     assert!(none.holders.is_none() && !none.playground);
     let console = good(&table("playground = true")).console;
     assert!(console.holders.is_none() && console.playground, "it is no listener's alone");
+    let brand = "name = \"Acme AI\"\nsupport_url = \"https://help.example.com/\"";
+    let brand = good(&table(brand)).console.brand;
+    assert_eq!(brand.name.as_deref(), Some("Acme AI"));
+    assert_eq!(brand.support_url.as_deref(), Some("https://help.example.com/"));
+    assert!(brand.logo.is_none() && brand.top_up_url.is_none());
     let https =
         "listen = \"10.0.0.1:1\"\nurl = \"https://Wallet.example.com\"\nproxies = [\"10.0.0.2\"]";
     let holders = good(&table(https)).console.holders.unwrap();
@@ -102,6 +107,10 @@ fn holders_have_a_listener_that_keeps_their_passwords_from_the_network() {
         ("playground = \"yes\"", "true or false"),
         ("listen = \"127.0.0.1:8080\"", "write another port"),
         ("token = \"x\"", "unknown key"),
+        ("support_url = \"http://help.example.com\"", "https:// URL"),
+        ("top_up_url = \"javascript:x\"", "https:// URL"),
+        ("logo = \"logo.png\"", "whole path"),
+        ("name = \"\"", "not a name"),
     ] {
         let found = mistakes(&table(lines));
         assert_eq!(found.len(), 1, "{lines}: {found:?}");

@@ -35,8 +35,12 @@ fn the_deployed_file_is_good_and_says_the_defaults() {
 /// The lines of the deployed file that are commented out are accepted too, once they are in force.
 #[test]
 fn what_is_left_out_of_the_deployed_file_is_good_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let logo = folder.path().join("logo.svg");
+    std::fs::write(&logo, "<svg/>").unwrap();
     let text = DEPLOYED
-        .replace("sqlite://holdfast-data/holdfast.db", "postgres://h@127.0.0.1/h?sslmode=disable");
+        .replace("sqlite://holdfast-data/holdfast.db", "postgres://h@127.0.0.1/h?sslmode=disable")
+        .replace("/etc/holdfast/logo.svg", logo.to_str().unwrap());
     let mut asked: Vec<_> = text.lines().map(|line| line.to_owned()).collect();
     for line in &mut asked {
         if line.starts_with('#') && !line.starts_with("# ") {
@@ -46,6 +50,7 @@ fn what_is_left_out_of_the_deployed_file_is_good_as_well() {
     let whole = good(&asked.join("\n"));
     let holders = whole.console.holders.unwrap();
     assert!(holders.url.is_some() && whole.server.url.is_some() && !whole.console.playground);
+    assert_eq!(whole.console.brand.logo.unwrap().media_type, "image/svg+xml");
     let node = whole.node.unwrap();
     assert_eq!(node.listen.first().port(), node.advertise.unwrap().port());
 }

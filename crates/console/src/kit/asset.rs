@@ -1,8 +1,16 @@
 //! The stylesheet and the script, within the binary. Pages name them by their path; there is nothing else to load.
 
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::HeaderValue;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
+
+use crate::failure::Failure;
+use crate::kit::desk::Desk;
+
+/// Policy of the logo: an SVG may style itself, and neither runs nor loads anything.
+const LOGO_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; sandbox; frame-ancestors 'none'";
 
 const SCRIPT: &str = include_str!("../../assets/script.js");
 
@@ -14,6 +22,17 @@ pub(crate) async fn style() -> Response {
 /// The script: pages work without it.
 pub(crate) async fn script() -> Response {
     asset("text/javascript; charset=utf-8", SCRIPT)
+}
+
+/// The operator's logo: shown as a picture, and under a policy that runs nothing where somebody opens it.
+pub(crate) async fn logo(State(desk): State<Desk>) -> Result<Response, Failure> {
+    let logo = desk.options.brand.logo.as_ref().ok_or_else(Failure::not_found)?;
+    let mut answer = logo.bytes.clone().into_response();
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(logo.media_type));
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(LOGO_POLICY));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(answer)
 }
 
 fn asset(kind: &'static str, text: &'static str) -> Response {

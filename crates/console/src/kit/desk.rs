@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use holdfast_accounts::{Accounts, InFlight, Place, Reference, StatementPage, UsageReport};
 use holdfast_admin::AdminOptions;
 use holdfast_domain::admin::listing::{PageRequest, Period};
@@ -110,6 +111,28 @@ pub(crate) struct StatementQuery {
     pub(crate) page: PageRequest,
 }
 
+/// Operator's brand on holders' pages.
+#[derive(Debug, Clone, Default)]
+pub struct Brand {
+    /// Name in the place of Holdfast.
+    pub name: Option<String>,
+    /// Logo beside the name.
+    pub logo: Option<Logo>,
+    /// Address where customers get help.
+    pub support_url: Option<String>,
+    /// Address where customers pay.
+    pub top_up_url: Option<String>,
+}
+
+/// A picture, as it is served.
+#[derive(Debug, Clone)]
+pub struct Logo {
+    /// Value of `Content-Type`.
+    pub media_type: &'static str,
+    /// The file.
+    pub bytes: Bytes,
+}
+
 /// Options of the console.
 #[derive(Debug, Clone)]
 pub struct ConsoleOptions {
@@ -123,6 +146,8 @@ pub struct ConsoleOptions {
     pub playground: Option<Arc<dyn ApiRelay>>,
     /// Time for which a page waits for all its reports before it is shown without.
     pub patience: Duration,
+    /// Operator's brand on holders' pages.
+    pub brand: Brand,
 }
 
 impl ConsoleOptions {

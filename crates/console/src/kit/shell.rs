@@ -18,9 +18,10 @@ use http::header::{
 };
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 
+use crate::audience::Audience;
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
-use crate::kit::desk::{ConsoleOptions, Desk};
+use crate::kit::desk::{Brand, ConsoleOptions, Desk};
 use crate::kit::page::Page;
 use crate::kit::visitor::Visitor;
 
@@ -79,6 +80,29 @@ struct LinkGroup {
     links: Vec<(Link, bool)>,
 }
 
+/// Name, logo and links of the frame.
+#[derive(Debug)]
+struct ShownBrand {
+    name: String,
+    has_logo: bool,
+    support_url: Option<String>,
+    top_up_url: Option<String>,
+}
+
+impl ShownBrand {
+    /// The operator's brand for holders, at their own listener before they sign in too; else the product's name.
+    fn new(options: &ConsoleOptions, visitor: Option<&Visitor>) -> Self {
+        let is_holder = match visitor {
+            Some(visitor) => visitor.principal.role.is_holder(),
+            None => options.audience == Audience::Holders,
+        };
+        let Brand { name, logo, support_url, top_up_url } =
+            if is_holder { options.brand.clone() } else { Brand::default() };
+        let name = name.unwrap_or_else(|| "Holdfast".to_owned());
+        Self { name, has_logo: logo.is_some(), support_url, top_up_url }
+    }
+}
+
 #[derive(Debug, Template)]
 #[template(path = "page.html")]
 struct Shell {
@@ -89,6 +113,7 @@ struct Shell {
     sought: String,
     /// Address of the public API's documentation.
     docs: String,
+    brand: ShownBrand,
 }
 
 /// Renders the page of an answer, and puts on the headers that every answer has.
@@ -108,11 +133,12 @@ pub(crate) async fn render(
         };
         let page = named_by(&navigation, page);
         let docs = documentation(&frame.options.base_url);
-        let shell = Shell { page, navigation, visitor, sought, docs };
+        let brand = ShownBrand::new(&frame.options, visitor.as_ref());
+        let shell = Shell { page, navigation, visitor, sought, docs, brand };
         answer = rendered(shell, answer).await;
     }
     let headers = answer.headers_mut();
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 use crate::audience::Audience;
 use crate::console::{Console, ConsoleBody};
-use crate::kit::desk::{ConsoleOptions, Desk};
+use crate::kit::desk::{Brand, ConsoleOptions, Desk};
 use crate::relay::ApiRelay;
 
 pub(crate) const EMAIL: &str = "ada@example.com";
@@ -50,7 +50,14 @@ pub(crate) fn options(address: AdminOptions, audience: Audience) -> ConsoleOptio
     let base_url = "https://api.example.com/v1".to_owned();
     // Tests of pages share their machine with others, and want the page that waited.
     let patience = Duration::from_secs(10);
-    ConsoleOptions { address, audience, base_url, playground: Some(Arc::new(NoApi)), patience }
+    ConsoleOptions {
+        address,
+        audience,
+        base_url,
+        playground: Some(Arc::new(NoApi)),
+        patience,
+        brand: Brand::default(),
+    }
 }
 
 /// Options of the console that [`World::new`] has.

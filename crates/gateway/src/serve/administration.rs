@@ -16,8 +16,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 use holdfast_admin::{AdminApi, AdminOptions};
-use holdfast_config::AdminConfig;
-use holdfast_console::{ApiRelay, Audience, Console, ConsoleBody, ConsoleOptions};
+use holdfast_config::{AdminConfig, BrandConfig, LogoFile};
+use holdfast_console::{ApiRelay, Audience, Brand, Console, ConsoleBody, ConsoleOptions, Logo};
 use holdfast_domain::ports::Unavailable;
 use holdfast_http::{AdminHandler, Administration, HandlerBody, HoldersPages, PublicApi};
 use holdfast_net::RefusalLog;
@@ -120,6 +120,7 @@ impl App {
             base_url: self.base_url(),
             playground: self.config.console.playground.then(relay),
             patience: ConsoleOptions::PATIENCE,
+            brand: self.brand(),
         };
         let console = Console::new(self.accounts.clone(), options);
         let refusals = console.refusals();
@@ -133,6 +134,14 @@ impl App {
             })
         });
         (handler, refusals)
+    }
+
+    /// The operator's brand on holders' pages.
+    fn brand(&self) -> Brand {
+        let BrandConfig { name, logo, support_url, top_up_url } = self.config.console.brand.clone();
+        let logo =
+            logo.map(|LogoFile { media_type, bytes }| Logo { media_type, bytes: bytes.into() });
+        Brand { name, logo, support_url, top_up_url }
     }
 
     /// Where the public API begins for callers.
