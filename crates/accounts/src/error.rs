@@ -3,6 +3,7 @@
 use std::fmt;
 
 use holdfast_domain::admin::ports::CommandError;
+use holdfast_domain::admin::report::{EXPORTS_AT_ONCE, ExportError};
 use holdfast_domain::admin::{AccountRefusal, Role, UseCase};
 use holdfast_domain::ports::{Cause, Unavailable};
 
@@ -93,6 +94,21 @@ pub enum AccountsError {
         /// Seconds until there is room for the request.
         retry_after: u16,
     },
+    /// A period has more rows than an export may have.
+    #[error(
+        "the period has {rows} rows, and an export has at most {rows_max}: choose a shorter period, or one wallet"
+    )]
+    ExportTooLarge {
+        /// Rows of the period.
+        rows: u64,
+        /// Bound of an export.
+        rows_max: u64,
+    },
+    /// As many exports are read as may be at once.
+    #[error(
+        "{EXPORTS_AT_ONCE} exports are in progress, the most at once: try again when one is complete"
+    )]
+    ExportsBusy,
     /// No server secret is known here, so that nothing can be chained or verified.
     #[error("there is no server secret")]
     NoSecret,
@@ -113,6 +129,16 @@ impl From<CommandError> for AccountsError {
             CommandError::Refused(refusal) => Self::Refused(refusal),
             CommandError::Unavailable(cause) => Self::Unavailable(cause),
             CommandError::Uncertain(cause) => Self::Uncertain(cause),
+        }
+    }
+}
+
+impl From<ExportError> for AccountsError {
+    fn from(error: ExportError) -> Self {
+        match error {
+            ExportError::TooManyRows { rows, rows_max } => Self::ExportTooLarge { rows, rows_max },
+            ExportError::Busy => Self::ExportsBusy,
+            ExportError::Unavailable(error) => error.into(),
         }
     }
 }

@@ -117,7 +117,11 @@ const TABLE: &[Row] = &[
     door(UseCase::UsageRead, &[("GET", "/usage")], &["usage report"]),
     // Beside the database alone.
     door(UseCase::UsageExcludeCosts, &[], &["usage exclude-costs"]),
-    door(UseCase::StatementRead, &[("GET", "/wallets/{id}/statement")], &["wallet ledger"]),
+    door(
+        UseCase::StatementRead,
+        &[("GET", "/wallets/{id}/statement"), ("GET", "/ledger")],
+        &["wallet ledger", "ledger export"],
+    ),
     door(UseCase::ModelRead, &[("GET", "/models")], &["model list"]),
     door(UseCase::PriceRead, &[("GET", "/prices")], &["price list"]),
     door(UseCase::NodeRead, &[("GET", "/nodes")], &["node list"]),

@@ -4,12 +4,14 @@ use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse;
+use axum::{BoxError, Router};
 use bytes::Bytes;
+use futures_util::stream::{BoxStream, StreamExt, TryStreamExt};
 use holdfast_accounts::{Accounts, VERBS};
+use holdfast_domain::debug_as;
 use holdfast_net::RefusalLog;
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -22,7 +24,7 @@ use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
 use crate::options::AdminOptions;
 use crate::{
-    admin_keys, api_keys, audit, events, jobs, offers, operations, people, postings, refusals,
+    admin_keys, api_keys, audit, events, jobs, ledger, offers, operations, people, postings, refusals,
     routes, statement, usage, verbs, wallets, webhooks,
 };
 
@@ -58,29 +60,61 @@ impl AdminApi {
 
     /// Answers a request of this client. Cancel safe: a change that was begun is made or not made,
     /// and its request key finds out which.
-    pub async fn answer<B>(&self, request: Request<B>, client: IpAddr) -> Response<Bytes>
+    pub async fn answer<B>(&self, request: Request<B>, client: IpAddr) -> Response<AnswerBody>
     where
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ClientAddress(client));
-        whole(&self.router, request).await
+        answered(&self.router, request).await
     }
 }
 
-/// The answer of a router, with its whole body.
-pub(crate) async fn whole(router: &Router, request: Request<Body>) -> Response<Bytes> {
+/// Body of an answer.
+pub enum AnswerBody {
+    /// All of it.
+    Whole(Bytes),
+    /// Bytes that are still to come: an export, or an answer of the public API. An error interrupts it: its connection
+    /// ends without the end of the body.
+    Streamed(BoxStream<'static, Result<Bytes, BoxError>>),
+}
+
+debug_as!(AnswerBody: "AnswerBody");
+
+impl AnswerBody {
+    /// All of it, once it has come.
+    ///
+    /// # Errors
+    ///
+    /// The cause of an interruption.
+    pub async fn collected(self) -> Result<Bytes, BoxError> {
+        match self {
+            Self::Whole(bytes) => Ok(bytes),
+            Self::Streamed(parts) => {
+                let parts: Vec<Bytes> = parts.try_collect().await?;
+                Ok(parts.concat().into())
+            }
+        }
+    }
+}
+
+/// The answer of a router. A body of known length is collected.
+pub async fn answered(router: &Router, request: Request<Body>) -> Response<AnswerBody> {
     let answered = router.clone().oneshot(request).await;
     let answer = answered.unwrap_or_else(|never: Infallible| match never {});
     let (head, body) = answer.into_parts();
+    if body.size_hint().exact().is_none() {
+        let parts = TryStreamExt::map_err(body.into_data_stream(), BoxError::from).boxed();
+        return Response::from_parts(head, AnswerBody::Streamed(parts));
+    }
     match body.collect().await {
-        Ok(body) => Response::from_parts(head, body.to_bytes()),
-        // All bodies here are whole before they are sent.
+        Ok(body) => Response::from_parts(head, AnswerBody::Whole(body.to_bytes())),
+        // All of these are whole before they are sent.
         Err(error) => {
             tracing::error!(%error, "an answer was not collected");
             let (head, _body) = Problem::new(Code::InternalError).into_response().into_parts();
-            Response::from_parts(head, Bytes::new())
+            Response::from_parts(head, AnswerBody::Whole(Bytes::new()))
         }
     }
 }
@@ -92,6 +126,7 @@ pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
         .routes(routes!(wallets::show, wallets::update))
         .routes(routes!(wallets::close))
         .routes(routes!(statement::show))
+        .routes(routes!(ledger::export))
         .routes(routes!(usage::usage))
         .routes(routes!(postings::deposit, postings::list_deposits))
         .routes(routes!(postings::show_deposit))

@@ -1,10 +1,11 @@
 //! Answers as CSV, for whoever asks so: by `format=csv`, or by an `Accept` that names `text/csv`.
 //!
-//! A file is whole before it is sent, so each has a bound: its report says which. Its columns are
-//! those of the command line, from one place (`holdfast_wire::csv`).
+//! A report of usage is whole before it is sent, so it has a bound, and is refused beyond it. Files of the ledger are
+//! streamed ([`crate::export`]). Columns are those of the command line, from one place (`holdfast_wire`).
 
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
+use holdfast_wire::file::FileFormat;
 use http::HeaderValue;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
 use http::request::Parts;
@@ -20,6 +21,19 @@ use crate::error::Problem;
 pub(crate) enum ReportFormat {
     Json,
     Csv,
+    /// JSON lines: an object for each row.
+    Jsonl,
+}
+
+impl ReportFormat {
+    /// Format of a file; `None` for an answer in pages.
+    pub(crate) const fn of_file(self) -> Option<FileFormat> {
+        match self {
+            Self::Json => None,
+            Self::Csv => Some(FileFormat::Csv),
+            Self::Jsonl => Some(FileFormat::JsonLines),
+        }
+    }
 }
 
 /// True where `Accept` names CSV, and does not refuse it.
@@ -66,6 +80,8 @@ pub(crate) enum ReportAnswer<T> {
         /// Name under which a browser keeps it.
         file: &'static str,
     },
+    /// A file of a whole period, as it is read.
+    File(Response),
 }
 
 impl<T: Serialize> IntoResponse for ReportAnswer<T> {
@@ -73,6 +89,7 @@ impl<T: Serialize> IntoResponse for ReportAnswer<T> {
         let (text, file) = match self {
             Self::Json(answer) => return answer.into_response(),
             Self::Csv { text, file } => (text, file),
+            Self::File(answer) => return answer,
         };
         let mut answer = Response::new(text.into());
         let headers = answer.headers_mut();

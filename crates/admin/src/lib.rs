@@ -18,7 +18,8 @@
 //! | `answer`, `page` | answers with their headers, lists with their cursors |
 //! | `error` | the closed table of errors, and which failure is which error |
 //! | `csv` | reports as files |
-//! | `wallets`, `statement`, `postings`, `api_keys`, `operations`, `usage` | endpoints of what is sold |
+//! | `export` | files of whole periods, streamed |
+//! | `wallets`, `statement`, `ledger`, `postings`, `api_keys`, `operations`, `usage` | endpoints of what is sold |
 //! | `offers`, `jobs`, `events`, `webhooks`, `admin_keys`, `people`, `audit` | endpoints of who runs it, and is told |
 //! | `description` | OpenAPI 3.1, made from the endpoints |
 //! | `options` | where administration is served, and under which name |
@@ -38,8 +39,10 @@ mod description;
 mod end;
 mod error;
 mod events;
+mod export;
 mod gate;
 mod jobs;
+mod ledger;
 mod local;
 mod off_workers;
 mod offers;
@@ -59,8 +62,9 @@ mod verbs;
 mod wallets;
 mod webhooks;
 
-pub use crate::api::AdminApi;
+pub use crate::api::{AdminApi, AnswerBody, answered};
 pub use crate::error::{Code, FailureCause, Problem};
+pub use crate::export::{ledger_file, statement_file};
 pub use crate::local::LocalApi;
 pub use crate::off_workers::off_workers;
 pub use crate::options::AdminOptions;

@@ -20,7 +20,7 @@ use bytes::Bytes;
 use holdfast_accounts::{Accounts, Principal};
 use http::{Request, Response};
 
-use crate::api::{endpoints, whole};
+use crate::api::{AnswerBody, answered, endpoints};
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::options::AdminOptions;
@@ -46,9 +46,9 @@ impl LocalApi {
     ///
     /// [`FailureCause`]: crate::FailureCause
     /// [`AdminApi::answer`]: crate::AdminApi::answer
-    pub async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+    pub async fn answer(&self, request: Request<Bytes>) -> Response<AnswerBody> {
         let mut request = request.map(Body::from);
         request.extensions_mut().insert(Principal::local());
-        whole(&self.router, request).await
+        answered(&self.router, request).await
     }
 }

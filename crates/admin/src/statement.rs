@@ -2,29 +2,25 @@
 //!
 //! The newest page comes first, and the entries of a page stand oldest first, between the balances
 //! before and after them: the closing balance of a page is the opening one of the page that came
-//! before it. A file has no pages: it has at most 20,000 entries, the last ones of its period, and
-//! says how many earlier ones it leaves out.
+//! before it. A file has no pages: it has all entries of its period.
 
 use holdfast_accounts::{Reference, StatementPage};
 use holdfast_domain::admin::listing::{Order, PageRequest, Period};
 use holdfast_domain::admin::report::{StatementBalance, StatementEntry};
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::ports::LedgerSource;
-use holdfast_wire::csv;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
-use crate::answer::{Answer, rendered};
+use crate::answer::Answer;
 use crate::csv::{AcceptsCsv, ReportAnswer, ReportFormat};
 use crate::description::{Errors, WalletPath};
 use crate::error::Problem;
+use crate::export::statement_file;
 use crate::page::{ListPages, PageQuery};
 use crate::request::{Caller, Params};
 use crate::value::Moment;
-
-/// Most entries of a file.
-const FILE_ENTRIES: u32 = 20_000;
 
 /// Period of a statement, and its page.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -38,10 +34,10 @@ pub(crate) struct StatementParams {
     #[param(inline)]
     to: Option<Moment>,
     /// Entries on the page: 1 to 200, 50 where it is missing. Entries without a number that have one
-    /// moment are on one page, so it may have more, or fewer. Not for CSV.
+    /// moment are on one page, so it may have more, or fewer. Not for a file.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
-    /// `next_cursor` of the page before. Not for CSV.
+    /// `next_cursor` of the page before. Not for a file.
     #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
     cursor: Option<String>,
     /// Format, whatever `Accept` says.
@@ -139,8 +135,11 @@ impl From<StatementEntry> for EntryView {
     params(WalletPath, StatementParams),
     responses(
         (
-            status = 200, description = "A page, or the last 20,000 entries as a file.",
-            content((StatementView = "application/json"), (String = "text/csv")),
+            status = 200,
+            description = "A page; or all entries as a file, whose last row is `closing` with their number.",
+            content(
+                (StatementView = "application/json"), (String = "text/csv"), (String = "application/jsonl"),
+            ),
         ),
         Errors,
     )
@@ -157,33 +156,25 @@ pub(crate) async fn show(
     let period = Period { from, to };
     let format = accepts.format(params.format);
     let list = ListPages::new(&caller, "statement", &(id.to_string(), bounds))?;
-    let page = match format {
-        ReportFormat::Json
-            if caller.principal.has_unbounded_reports() && params.cursor.is_none() =>
-        {
-            PageRequest::first(Order::Newest, params.limit.unwrap_or(u32::MAX))
-        }
-        ReportFormat::Json => {
-            list.request(&PageQuery { limit: params.limit, cursor: params.cursor })?
-        }
-        ReportFormat::Csv if params.limit.is_none() && params.cursor.is_none() => {
-            PageRequest::first(Order::Newest, FILE_ENTRIES)
-        }
-        ReportFormat::Csv => {
+    let wallet = Reference::Id(id);
+    if let Some(format) = format.of_file() {
+        if params.limit.is_some() || params.cursor.is_some() {
             let message = "A file has no pages: send a period instead.";
             let param = if params.limit.is_some() { "limit" } else { "cursor" };
             return Err(Problem::invalid(param, message));
         }
+        let file = caller.accounts().export_statement(&caller.principal, &wallet, period).await?;
+        return Ok(ReportAnswer::File(statement_file(file, format)));
+    }
+    let page = if caller.principal.has_unbounded_reports() && params.cursor.is_none() {
+        PageRequest::first(Order::Newest, params.limit.unwrap_or(u32::MAX))
+    } else {
+        list.request(&PageQuery { limit: params.limit, cursor: params.cursor })?
     };
-    let wallet = Reference::Id(id);
     let _place = caller.gate.begin_report(&caller.principal)?;
     let read = caller.accounts().statement(&caller.principal, &wallet, period, page).await?;
     let StatementPage { wallet, statement, next } = read;
     let currency = wallet.wallet.currency;
-    if format == ReportFormat::Csv {
-        let text = rendered(move || csv::statement(&statement, period, currency)).await?;
-        return Ok(ReportAnswer::Csv { text, file: "statement.csv" });
-    }
     let next_cursor = list.cursor(next)?;
     let view = move || StatementView {
         wallet_id: wallet.wallet.id.to_string(),

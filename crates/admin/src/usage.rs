@@ -236,6 +236,11 @@ pub(crate) async fn usage(
             let text = rendered(move || csv::usage(by, &rows, costs)).await?;
             ReportAnswer::Csv { text, file: "usage.csv" }
         }
+        ReportFormat::Jsonl => {
+            let message =
+                "A report of usage is JSON or CSV: JSON lines are for statements and the ledger.";
+            return Err(Problem::invalid("format", message));
+        }
     })
 }
 

@@ -9,6 +9,7 @@
 //! configuration or the database are the commands' own.
 
 mod examples;
+pub mod export;
 pub mod grant;
 pub mod key;
 pub mod operation;
@@ -33,6 +34,7 @@ use uuid::Uuid;
 
 pub(crate) use self::examples::definition;
 pub use self::examples::of_process;
+pub use self::export::LedgerExport;
 pub use self::key::{AdminKey, Issue, Key, KeyChange, KeyFilter, UpdateKey};
 pub use self::operation::{Operation, OperationFilter, Show};
 pub use self::person::Person;
@@ -259,6 +261,11 @@ pub enum Ledger {
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
     },
+    /// Export every payment and every charge of a period, for an accountant
+    ///
+    /// A row is a deposit, a refund, an adjustment or a charge, in units of its currency, on the UTC day on which it
+    /// was booked. The last row is `closing` with the number of rows: a file without it is incomplete.
+    Export(LedgerExport),
 }
 
 #[cfg(test)]

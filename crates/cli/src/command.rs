@@ -15,6 +15,7 @@ mod book;
 mod desk;
 mod exclusion;
 mod key;
+mod ledger;
 mod lookup;
 mod manual;
 mod migrate;
@@ -129,6 +130,7 @@ async fn admin_command(desk: &Desk<'_>, command: AdminCommand) -> Result {
             let order = verify::VerificationOrder { progress, since, key, reason };
             verify::run(desk, order).await
         }
+        AdminCommand::Ledger(Ledger::Export(order)) => ledger::export(desk, order).await,
     }
 }
 

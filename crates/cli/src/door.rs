@@ -21,6 +21,7 @@
 //!
 //! Never: a secret in an error. Answers have them, and are not quoted.
 
+mod download;
 mod failure;
 mod local;
 mod network;

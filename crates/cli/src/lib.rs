@@ -13,6 +13,7 @@ pub mod arguments;
 mod command;
 mod door;
 pub mod failure;
+mod file_output;
 pub mod output;
 mod table;
 mod view;

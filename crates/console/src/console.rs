@@ -1,9 +1,6 @@
 //! The console as one service: the router of its pages, the guard before them, and the seam to whatever has
 //! the socket.
 
-use std::convert::Infallible;
-use std::fmt;
-use std::future::ready;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -12,13 +9,10 @@ use axum::body::{Body, HttpBody};
 use axum::middleware::from_fn_with_state;
 use axum::routing::get;
 use bytes::Bytes;
-use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
 use holdfast_accounts::Accounts;
+use holdfast_admin::{AnswerBody, answered};
 use holdfast_net::RefusalLog;
-use http::{Request, Response, StatusCode};
-use http_body_util::BodyExt;
-use tower::ServiceExt;
+use http::{Request, Response};
 
 use crate::door::ClientAddress;
 use crate::failure::Failure;
@@ -27,20 +21,6 @@ use crate::kit::desk::{ConsoleOptions, Desk};
 use crate::kit::shell::ShellState;
 use crate::kit::{asset, flash, shell};
 use crate::pages;
-
-/// Body of an answer.
-pub enum ConsoleBody {
-    /// A page.
-    Whole(Bytes),
-    /// An answer of the public API, as it comes.
-    Streamed(BoxStream<'static, Bytes>),
-}
-
-impl fmt::Debug for ConsoleBody {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ConsoleBody")
-    }
-}
 
 /// The console.
 #[derive(Debug, Clone)]
@@ -72,30 +52,14 @@ impl Console {
 
     /// Answers a request of this client. Cancel safe: a change that was begun is made or not made,
     /// and its form's request key finds out which.
-    pub async fn answer<B>(&self, request: Request<B>, client: IpAddr) -> Response<ConsoleBody>
+    pub async fn answer<B>(&self, request: Request<B>, client: IpAddr) -> Response<AnswerBody>
     where
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: Into<axum::BoxError>,
     {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(ClientAddress(client));
-        let answered = self.router.clone().oneshot(request).await;
-        let answer = answered.unwrap_or_else(|never: Infallible| match never {});
-        let (head, body) = answer.into_parts();
-        if body.size_hint().exact().is_none() {
-            let bytes = body.into_data_stream().scan((), |(), bytes| ready(bytes.ok()));
-            return Response::from_parts(head, ConsoleBody::Streamed(bytes.boxed()));
-        }
-        match body.collect().await {
-            Ok(body) => Response::from_parts(head, ConsoleBody::Whole(body.to_bytes())),
-            // All pages are whole before they are sent.
-            Err(error) => {
-                tracing::error!(%error, "a page was not collected");
-                let mut failed = Response::new(ConsoleBody::Whole(Bytes::new()));
-                *failed.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-                failed
-            }
-        }
+        answered(&self.router, request).await
     }
 }
 

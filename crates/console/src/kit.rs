@@ -9,7 +9,7 @@
 //! | `shell`, `asset` | the frame around every page, the stylesheet and the script |
 //! | `form`, `field`, `value` | forms: their request key, their review, their fields, values with a bound |
 //! | `flash` | what a change did, above the page that follows it |
-//! | `ask`, `address`, `moment` | parts of a request, addresses within the console, moments as forms write them |
+//! | `ask`, `address`, `moment`, `month` | parts of a request, addresses within the console, moments as forms write them, months |
 //! | `amount` | numbers of reports as text |
 //! | `paging` | pages of a list |
 //! | `counting`, `report_file` | reports that may take longer than a page, and reports as files |
@@ -27,6 +27,7 @@ pub(crate) mod flash;
 pub(crate) mod form;
 pub(crate) mod isolation;
 pub(crate) mod moment;
+pub(crate) mod month;
 pub(crate) mod page;
 pub(crate) mod paging;
 pub(crate) mod ranking;

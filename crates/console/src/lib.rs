@@ -43,6 +43,6 @@ mod relay;
 mod tests;
 
 pub use crate::audience::Audience;
-pub use crate::console::{Console, ConsoleBody};
+pub use crate::console::Console;
 pub use crate::kit::desk::{Brand, ConsoleOptions, Logo};
 pub use crate::relay::ApiRelay;

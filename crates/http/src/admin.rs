@@ -22,6 +22,7 @@
 //! believed. This crate knows nothing of what it answers: no router, no role, no use case. What it owes the
 //! caller whatever the handler does is here: a head of 16 KiB, an answer after a panic, `x-request-id`.
 
+use std::error::Error;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -34,8 +35,8 @@ use futures_util::stream::BoxStream;
 use holdfast_domain::debug_as;
 use holdfast_engine::Engine;
 use holdfast_net::{
-    Admission, Client, ConnectionLimiter, ConnectionOptions, Listener, ListenerLimits, Network,
-    ReadTimeouts, RefusalLog, SpareAnswer, accept, client_beyond, connection, finish,
+    AbortSignal, Admission, Client, ConnectionLimiter, ConnectionOptions, Listener, ListenerLimits,
+    Network, ReadTimeouts, RefusalLog, SpareAnswer, accept, client_beyond, connection, finish,
     spare_connection,
 };
 use holdfast_wire::error::Code;
@@ -50,7 +51,7 @@ use crate::headers;
 use crate::probe::{answer_length, answer_probe};
 use crate::problem::Problem;
 use crate::reply::{HttpResponse, NO_SNIFF, not_allowed, problem, with_request_id};
-use crate::response_body::ResponseBody;
+use crate::response_body::{FallibleBody, ResponseBody};
 use crate::route::route;
 
 /// Renders the metrics in Prometheus' text format.
@@ -65,17 +66,23 @@ pub type AdminHandler = Arc<
 pub enum HandlerBody {
     /// All of it.
     Whole(Bytes),
-    /// Bytes that are still to come. What breaks off ends.
-    Streamed(BoxStream<'static, Bytes>),
+    /// Bytes that are still to come. An error ends the connection, and not the body.
+    Streamed(BoxStream<'static, Result<Bytes, BodyError>>),
 }
+
+/// Cause of an interrupted body.
+pub type BodyError = Box<dyn Error + Send + Sync>;
 
 debug_as!(HandlerBody: "HandlerBody");
 
-impl From<HandlerBody> for ResponseBody {
-    fn from(body: HandlerBody) -> Self {
-        match body {
-            HandlerBody::Whole(bytes) => Self::Whole(bytes),
-            HandlerBody::Streamed(bytes) => Self::Relayed(bytes),
+impl HandlerBody {
+    /// The body on its connection.
+    fn on(self, connection: AbortSignal) -> ResponseBody {
+        match self {
+            Self::Whole(bytes) => ResponseBody::Whole(bytes),
+            Self::Streamed(parts) => {
+                ResponseBody::Fallible(Box::new(FallibleBody::new(parts, connection)))
+            }
         }
     }
 }
@@ -253,7 +260,7 @@ impl Pages for HoldersPages {
     async fn answer(self: Arc<Self>, request: Request<Incoming>, client: Client) -> HttpResponse {
         match probe(&self.engine, &request).await {
             Some(answer) => answer,
-            None => handled(&self.console, &self.proxies, request, client.address).await,
+            None => handled(&self.console, &self.proxies, request, client).await,
         }
     }
 
@@ -282,7 +289,7 @@ impl Pages for Admin {
         if let Some(administration) = &self.administration
             && let Some(handler) = administration.handler(request.uri().path())
         {
-            return handled(handler, &administration.proxies, request, client.address).await;
+            return handled(handler, &administration.proxies, request, client).await;
         }
         self.answer_token(&request).await
     }
@@ -351,20 +358,20 @@ async fn handled(
     handler: &AdminHandler,
     proxies: &[Network],
     request: Request<Incoming>,
-    address: IpAddr,
+    connection: Client,
 ) -> HttpResponse {
     let id = Uuid::new_v4();
     let head = headers::head_bytes(request.uri(), request.headers());
     if head > HEADER_BYTES {
         return with_request_id(problem(&Problem::new(Code::HeadersTooLarge)), id);
     }
-    let client = client_beyond(proxies, address, request.headers());
+    let client = client_beyond(proxies, connection.address, request.headers());
     // Safe to assert: a handler shares nothing that a panic could leave half changed.
     let told = AssertUnwindSafe(handler(request, client)).catch_unwind().await;
     let answer = match told {
         Ok(mut answer) => {
             answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
-            answer.map(ResponseBody::from)
+            answer.map(|body| body.on(connection.cut))
         }
         Err(_panic) => {
             tracing::error!(request.id = %id, "a handler of administration panicked");

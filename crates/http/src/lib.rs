@@ -35,8 +35,8 @@ use std::time::Duration;
 use holdfast_net::{ConnectionOptions, ListenerLimits, ReadTimeouts};
 
 pub use crate::admin::{
-    Admin, AdminHandler, Administration, HandlerBody, HoldersPages, Metrics, serve_admin,
-    serve_holders,
+    Admin, AdminHandler, Administration, BodyError, HandlerBody, HoldersPages, Metrics,
+    serve_admin, serve_holders,
 };
 pub use crate::cors::{AllowedOrigin, BadOrigin};
 pub use crate::departure::Departure;

@@ -30,6 +30,7 @@ use holdfast_wire::sse::PING;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use crate::admin::BodyError;
 use crate::guarded_bytes::GuardedBytes;
 use crate::log::RequestLog;
 use crate::problem::Problem;
@@ -43,8 +44,38 @@ pub(crate) enum ResponseBody {
     Whole(Bytes),
     /// The rest of it is still to come.
     Streamed(Box<StreamedBody>),
-    /// Bytes that somebody else makes: records for another node, or the answer of a handler.
+    /// Bytes that somebody else makes: records for another node.
     Relayed(BoxStream<'static, Bytes>),
+    /// Bytes of a handler, which may fail on the way.
+    Fallible(Box<FallibleBody>),
+}
+
+/// Bytes of a handler. After a failure the connection ends, and never the body: a client would take a part for all.
+pub(crate) struct FallibleBody {
+    parts: BoxStream<'static, Result<Bytes, BodyError>>,
+    connection: AbortSignal,
+}
+
+impl FallibleBody {
+    pub(crate) const fn new(
+        parts: BoxStream<'static, Result<Bytes, BodyError>>,
+        connection: AbortSignal,
+    ) -> Self {
+        Self { parts, connection }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if !self.connection.is_set() {
+            match ready!(self.parts.poll_next_unpin(context)) {
+                Some(Ok(bytes)) => return Poll::Ready(Some(bytes)),
+                None => return Poll::Ready(None),
+                // Whoever made the body has logged the cause.
+                Some(Err(error)) => tracing::debug!(%error, "an answer was interrupted"),
+            }
+            self.connection.set();
+        }
+        Poll::Pending
+    }
 }
 
 impl<B: Into<Bytes>> From<B> for ResponseBody {
@@ -65,7 +96,7 @@ impl ResponseBody {
             Self::Whole(_) => {}
             Self::Streamed(stream) => stream.place = Some(place),
             // Neither another node nor a handler has an API key.
-            Self::Relayed(_) => {}
+            Self::Relayed(_) | Self::Fallible(_) => {}
         }
     }
 }
@@ -85,13 +116,14 @@ impl HttpBody for ResponseBody {
             Self::Relayed(bytes) => {
                 bytes.poll_next_unpin(context).map(|bytes| Some(Ok(Frame::data(bytes?))))
             }
+            Self::Fallible(body) => body.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes) => bytes.is_empty(),
-            Self::Streamed(_) | Self::Relayed(_) => false,
+            Self::Streamed(_) | Self::Relayed(_) | Self::Fallible(_) => false,
         }
     }
 
@@ -100,7 +132,7 @@ impl HttpBody for ResponseBody {
             Self::Whole(bytes) => {
                 SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
             }
-            Self::Streamed(_) | Self::Relayed(_) => SizeHint::default(),
+            Self::Streamed(_) | Self::Relayed(_) | Self::Fallible(_) => SizeHint::default(),
         }
     }
 }

@@ -74,6 +74,8 @@ pub(crate) struct Pools {
     pub(crate) reports: Readers,
     /// For the steps of the summing alone: many reports do not hold it up, and it holds up none.
     pub(crate) summing: Readers,
+    /// For the pages of exports, one after another for minutes.
+    pub(crate) exports: Readers,
 }
 
 impl Backend {
@@ -167,19 +169,20 @@ impl Backend {
 }
 
 impl Pools {
-    fn of([readers, glances, audits, reports, summing]: [Readers; 5]) -> Self {
-        Self { readers, glances, audits, reports, summing }
+    fn of([readers, glances, audits, reports, summing, exports]: [Readers; 6]) -> Self {
+        Self { readers, glances, audits, reports, summing, exports }
     }
 
     /// Every pool with its name.
-    pub(crate) const fn named(&self) -> [(&'static str, &Readers); 5] {
-        let Self { readers, glances, audits, reports, summing } = self;
+    pub(crate) const fn named(&self) -> [(&'static str, &Readers); 6] {
+        let Self { readers, glances, audits, reports, summing, exports } = self;
         [
             ("readers", readers),
             ("glances", glances),
             ("audits", audits),
             ("reports", reports),
             ("summing", summing),
+            ("exports", exports),
         ]
     }
 }

@@ -7,6 +7,7 @@
 //! errands: ERRANDS connections     beats: 1
 //! readers: Options::readers        glances: GLANCES
 //! audits: AUDITS                   reports: REPORTS_AT_ONCE        summing: SUMMING
+//! exports: EXPORTS_AT_ONCE
 //! ```
 //!
 //! Several processes may work on one database at once. What they write is kept apart by the locks
@@ -36,7 +37,7 @@ mod writer;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_domain::admin::report::REPORTS_AT_ONCE;
+use holdfast_domain::admin::report::{EXPORTS_AT_ONCE, REPORTS_AT_ONCE};
 use holdfast_domain::operation::{Receipt, Transition};
 use holdfast_domain::ports::CommitError;
 use sqlx::postgres::PgConnectOptions;
@@ -83,19 +84,23 @@ pub(crate) struct Postgres {
 
 impl Postgres {
     /// Starts the writer on the current runtime, as a task among these; gives the connections that
-    /// read, those for short reads, for audits, for reports and for the summing, too.
+    /// read, those for short reads, for audits, for reports, for the summing and for exports, too.
     pub(crate) async fn open(
         url: &PgConnectOptions,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, [ConnectionPool; 5]), OpenError> {
+    ) -> Result<(Self, [ConnectionPool; 6]), OpenError> {
         let lock_timeout = options.busy_timeout;
         let line = |connections, statement_timeout, patience, plans| {
             let session = Session { lock_timeout, statement_timeout, plans };
             ConnectionPool::new(url, session, connections, patience, tasks)
         };
-        let readers = [options.readers, GLANCES, AUDITS, u32::from(REPORTS_AT_ONCE), SUMMING]
-            .map(|connections| line(connections, READ_STATEMENT, READ, ""));
+        let [readers, glances, audits, reports, summing] =
+            [options.readers, GLANCES, AUDITS, u32::from(REPORTS_AT_ONCE), SUMMING]
+                .map(|connections| line(connections, READ_STATEMENT, READ, ""));
+        // Their pages are ranges of numbers, each found through an index whatever is known of the tables.
+        let exports = line(u32::from(EXPORTS_AT_ONCE), READ_STATEMENT, READ, BY_INDEX);
+        let readers = [readers, glances, audits, reports, summing, exports];
         let errands = line(ERRANDS, ERRAND_STATEMENT, ERRAND, BY_INDEX);
         let beats = line(1, BEAT, BEAT, BY_INDEX);
         let interest = &options.interest;

@@ -10,6 +10,7 @@
 
 mod administration;
 mod event;
+mod export;
 mod list;
 mod names;
 mod operation;

@@ -25,7 +25,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::admin::report::REPORTS_AT_ONCE;
+use holdfast_domain::admin::report::{EXPORTS_AT_ONCE, REPORTS_AT_ONCE};
 use holdfast_domain::operation::{Receipt, Transition};
 use holdfast_domain::ports::{CommitError, Unavailable};
 use rusqlite::Transaction;
@@ -64,12 +64,13 @@ pub(crate) struct Sqlite {
 
 impl Sqlite {
     /// Starts the writer of a file, and waits until it can write; gives the connections that read,
-    /// those for short reads, for audits, for reports and for the summing, too.
+    /// those for short reads, for audits, for reports, for the summing and for
+    /// exports, too.
     pub(crate) async fn open(
         path: &Path,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, [DatabaseConnection; 5]), OpenError> {
+    ) -> Result<(Self, [DatabaseConnection; 6]), OpenError> {
         connect::check_library().map_err(OpenError::Connect)?;
         lock::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
         let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
@@ -97,10 +98,11 @@ impl Sqlite {
         let audits = connections(AUDITS).await;
         let reports = connections(u32::from(REPORTS_AT_ONCE)).await;
         let summing = connections(SUMMING).await;
-        let [readers, glances, audits, reports, summing] =
-            [readers, glances, audits, reports, summing]
+        let exports = connections(u32::from(EXPORTS_AT_ONCE)).await;
+        let [readers, glances, audits, reports, summing, exports] =
+            [readers, glances, audits, reports, summing, exports]
                 .map(|some| some.map_err(OpenError::Connect));
-        Ok((opened, [readers?, glances?, audits?, reports?, summing?]))
+        Ok((opened, [readers?, glances?, audits?, reports?, summing?, exports?]))
     }
 
     /// Takes in nothing more; the writer ends when what waits is done.

@@ -8,6 +8,7 @@ mod statements;
 use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
+use holdfast_domain::admin::report::EXPORTS_AT_ONCE;
 use holdfast_domain::debug_as;
 use holdfast_domain::ports::Unavailable;
 use sea_orm::{QueryResult, Statement, Value};
@@ -37,6 +38,8 @@ pub(crate) struct Inner {
     pub(crate) backend: Backend,
     /// Places of commands of administration, as many as may wait at once.
     pub(crate) errands: Arc<Semaphore>,
+    /// Places of exports, as many as are read at once.
+    pub(crate) exports: Arc<Semaphore>,
     pub(crate) texts: JournalStatements,
     pub(crate) result_bytes_max: usize,
     pub(crate) interest: SharedInterest,
@@ -68,6 +71,7 @@ impl Store {
             pools,
             backend,
             errands: Arc::new(Semaphore::new(WAITING_MAX)),
+            exports: Arc::new(Semaphore::new(usize::from(EXPORTS_AT_ONCE))),
             texts: JournalStatements::of(dialect),
             result_bytes_max: options.result_bytes_max,
             interest: options.interest,

@@ -5,12 +5,10 @@
 //! which no spreadsheet rounds, moments in RFC 3339, ids beside names. Texts that people chose cannot
 //! begin a formula ([`chosen`]); numbers are never touched.
 
-mod statement;
 mod usage;
 
 use holdfast_domain::text::is_seen;
 
-pub use self::statement::{STATEMENT_COLUMNS, statement};
 pub use self::usage::{CostColumns, group_name, usage};
 
 /// A record: its fields with commas between, and CR LF at its end.

@@ -7,6 +7,7 @@ pub mod api;
 pub mod chat;
 pub mod csv;
 pub mod error;
+pub mod file;
 pub mod json;
 pub mod nearest;
 pub mod openapi;

@@ -9,7 +9,7 @@
 //! The time is a client's, who asks for one page after the other on connections of its own. A page that is counting
 //! has to say so within the same time; what it counted is measured beside it.
 
-mod book;
+pub(crate) mod book;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Write;
@@ -19,12 +19,17 @@ use std::time::{Duration, Instant};
 use holdfast_tests::postgres::Database;
 use holdfast_tests::{Answer, Config, Request, Site, database};
 
-use self::book::{Dialect, Execute, OPERATIONS, id};
+use self::book::{Dialect, Execute, id};
+use crate::remote::Remote;
 
+/// Operations of the book.
+const OPERATIONS: i64 = 1_000_000;
 /// Most time for a page, the one in the middle, and most of its HTML.
 const PAGE_TIME: Duration = Duration::from_millis(300);
 const PAGE_BYTES: usize = 50 << 10;
 const PATIENCE: Duration = Duration::from_secs(3_000);
+/// Most bytes of SQLite's log while files are written.
+const LOG_BYTES: u64 = 64 << 20;
 /// Looks at a page.
 const LOOKS: usize = 5;
 /// Words of a page a part of which is not there yet, or was not read in its time.
@@ -223,7 +228,7 @@ fn every_page_is_there_at_once(
     // A first start pins the price that the rows are at.
     site.serve().stop();
     let begun = Instant::now();
-    book::fill(dialect, execute);
+    book::fill(dialect, OPERATIONS, execute);
     say(&format!("{OPERATIONS} operations made in {:?}", begun.elapsed()));
     let gateway = site.serve();
     let owner = Browser::sign_in(site, gateway.admin_address(), "ada@example.com", &["owner"]);
@@ -240,8 +245,48 @@ fn every_page_is_there_at_once(
         let seen = holder.walk(starts(None));
         beyond.extend(judge(&format!("The holder of half of the book, {title}"), &seen));
     }
+    beyond.extend(export_all(site, &Remote::owner(site, &gateway), &owner));
     gateway.stop();
     assert!(beyond.is_empty(), "over {PAGE_TIME:?} or {PAGE_BYTES} bytes:\n{}", beyond.join("\n"));
+}
+
+/// Writes both files of a million operations at once, looks at lists meanwhile, and deposits so that SQLite's log would
+/// grow. Returns what is beyond a bound.
+fn export_all(site: &Site, remote: &Remote<'_>, owner: &Browser) -> Vec<String> {
+    let begun = Instant::now();
+    let [ledger, statement] = [
+        &["ledger", "export", "--output", "ledger.csv"][..],
+        &["wallet", "ledger", "wallet-0", "--jsonl", "--output", "statement.jsonl"],
+    ]
+    .map(|arguments| remote.command(arguments).spawn().unwrap());
+    let (mut files, mut times, mut log) = ([ledger, statement], Vec::new(), 0);
+    while files.iter_mut().any(|file| file.try_wait().unwrap().is_none()) {
+        for address in ["/wallets", "/operations", "/payments", "/keys"] {
+            let asked = Instant::now();
+            assert_eq!(owner.send(Request::get(address)).status, 200, "{address}");
+            times.push(asked.elapsed());
+        }
+        drop(remote.json(&["wallet", "deposit", "wallet-1", "1.00"]));
+        let bytes = site.database().with_extension("db-wal").metadata();
+        log = bytes.map_or(log, |bytes| bytes.len().max(log));
+    }
+    let whole = begun.elapsed();
+    for (mut file, name) in files.into_iter().zip(["ledger.csv", "statement.jsonl"]) {
+        assert!(file.wait().unwrap().success(), "{name} is whole");
+        let lines = std::fs::read_to_string(site.path(name)).unwrap().lines().count();
+        say(&format!("{name}: {lines} lines"));
+        assert!(lines > 1_000_000, "{name}");
+    }
+    times.sort_unstable();
+    let (middle, slowest) = (times[times.len() / 2], times[times.len() - 1]);
+    say(&format!(
+        "both files in {whole:?}; lists {middle:?} in the middle, {slowest:?} at most; log {log} bytes"
+    ));
+    let mut beyond = Vec::new();
+    if middle > PAGE_TIME || log > LOG_BYTES {
+        beyond.push(format!("beside exports: lists {middle:?}, log {log} bytes"));
+    }
+    beyond
 }
 
 /// Waits until all but the last two hours are summed, which are read live.

@@ -48,6 +48,7 @@ mod described;
 mod drain;
 mod edited_limits;
 mod embedded;
+mod exports;
 mod exposure;
 mod faults;
 mod first_day;

@@ -131,7 +131,7 @@ fn facts_of_the_database_are_gauges_of_every_gateway() {
         told.contains("holdfast_wallets_below_threshold 1").then_some(told)
     });
     assert_eq!(value(&told, "holdfast_verification_mismatches", "").to_string(), "0");
-    for pool in ["readers", "glances", "audits", "reports", "summing"] {
+    for pool in ["readers", "glances", "audits", "reports", "summing", "exports"] {
         let labels = format!("pool=\"{pool}\",state=\"used\"");
         assert!(value(&told, "holdfast_pool_connections", &labels) >= 0.0, "{pool}");
     }

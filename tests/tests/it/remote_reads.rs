@@ -120,12 +120,14 @@ fn compare_reports(site: &Site, remote: &Remote<'_>) {
     }
     let entries = &site.json(&["wallet", "ledger", "main"])["entries"];
     assert!(entries.as_array().unwrap().len() > 201, "it has more than a page");
-    for limit in ["2", "1000"] {
-        let arguments = ["wallet", "ledger", "main", "--csv", "--limit", limit];
+    for form in ["--csv", "--jsonl"] {
+        let arguments = ["wallet", "ledger", "main", form];
         let file = site.cli(&arguments).ok();
         assert_eq!(remote.cli(&arguments).ok(), file);
-        assert!(file.contains(",'=a test,"), "{file}");
+        assert!(file.contains("=a test") && file.contains("closing"), "{file}");
     }
+    let said = remote.cli(&["wallet", "ledger", "main", "--csv", "--limit", "2"]).failed(2);
+    assert!(said.contains("cannot be used with"), "{said}");
     let said = remote.cli(&["usage", "report", "--from", "2026-01-01T00:30:00Z"]).failed(2);
     assert!(said.contains("whole hours"), "{said}");
 }

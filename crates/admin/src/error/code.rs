@@ -229,6 +229,11 @@ codes! {
         label: "request_too_large", status: 413, kind: INVALID_REQUEST, retry: false,
         message: "The body is larger than 1 MiB. Send a smaller one.",
     }
+    ExportTooLarge {
+        cause: "The period of an export has more than 5,000,000 rows; the message has their number.",
+        label: "export_too_large", status: 413, kind: INVALID_REQUEST, retry: false,
+        message: "The period has more rows than an export may have. Request a shorter period, or one wallet.",
+    }
     UnsupportedMediaType {
         cause: "The body is not announced as plain JSON.",
         label: "unsupported_media_type", status: 415, kind: INVALID_REQUEST, retry: false,
@@ -267,6 +272,12 @@ codes! {
         label: "too_many_requests", status: 429, kind: RATE_LIMIT, retry: true,
         message: "This admin key has 16 requests on the way. Wait for answers, then send the same \
             request again.",
+    }
+    TooManyExports {
+        cause: "The process has 2 exports in progress.",
+        label: "too_many_exports", status: 429, kind: RATE_LIMIT, retry: true,
+        message: "2 exports are in progress, which is the most at once. Send the same request again when one is \
+            complete.",
     }
     TooManyCreations {
         cause: "More API keys, people, webhooks and admin keys of the wallet were made within a minute \
@@ -326,6 +337,7 @@ mod tests {
         let temporary = [
             Code::RequestTimeout,
             Code::TooManyRequests,
+            Code::TooManyExports,
             Code::TooManyCreations,
             Code::StorageUnavailable,
             Code::OutcomeUnknown,

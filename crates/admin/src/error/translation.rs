@@ -10,6 +10,9 @@ use holdfast_domain::{ErrorChain, Micros, PostingId};
 
 use super::{Code, FailureCause, Problem};
 
+/// Seconds after which an export that was refused is tried again: others take that long, and longer.
+const EXPORT_RETRY_SECONDS: u16 = 10;
+
 impl From<AccountsError> for Problem {
     fn from(error: AccountsError) -> Self {
         match error {
@@ -29,6 +32,12 @@ impl From<AccountsError> for Problem {
             AccountsError::Refused(refusal) => Self::from(refusal),
             AccountsError::TooManyCreations { retry_after } => {
                 Self { retry_after, ..Self::new(Code::TooManyCreations) }
+            }
+            error @ AccountsError::ExportTooLarge { .. } => {
+                Self::told(Code::ExportTooLarge, sentence(&error.to_string()))
+            }
+            AccountsError::ExportsBusy => {
+                Self { retry_after: EXPORT_RETRY_SECONDS, ..Self::new(Code::TooManyExports) }
             }
             error @ AccountsError::NoSecret => logged(Code::InternalError, &error),
             AccountsError::NoRandom(cause) => logged(Code::InternalError, &*cause),

@@ -208,6 +208,43 @@ async fn a_statement_as_a_file_has_no_formula() {
 }
 
 #[tokio::test]
+async fn a_ledger_file_has_what_a_role_may_see_and_closes_with_its_rows() {
+    let world = World::new().await;
+    let (wallet, _, charge) = used(&world, "acme").await;
+    used(&world, "other").await;
+    let rows = |reply: &Reply| -> Vec<Vec<String>> {
+        let file = text(reply);
+        let lines = file.lines().skip(1);
+        lines.map(|line| line.split(',').map(str::to_owned).collect()).collect()
+    };
+    // A deposit and a charge of each wallet.
+    let all = rows(&world.get("/ledger").await);
+    let kinds: Vec<_> = all.iter().map(|row| row[2].as_str()).collect();
+    assert_eq!(kinds, ["deposit", "deposit", "charge", "charge", "closing"]);
+    assert_eq!(all[4][18], "4");
+    let own = rows(&world.get(&format!("/ledger?wallet_id={wallet}")).await);
+    assert_eq!(own.len(), 3, "{own:?}");
+    assert!(own[..2].iter().all(|row| row[3] == "acme" && row[5] == "USD"), "{own:?}");
+    assert_eq!(own[1][6], holdfast_domain::Micros::new(-charge).to_string());
+    let (_, holder) = world.admin_key(Role::HolderViewer, reach(&wallet)).await;
+    let of_holder = world.send(Call::get("/ledger").bearer(&holder)).await;
+    assert_eq!(rows(&of_holder)[..2], own[..2], "a holder has rows of the own wallet only");
+    let other = world.get("/wallets?name=other").await.json();
+    let other = other["data"][0]["id"].as_str().unwrap();
+    let refused =
+        world.send(Call::get(&format!("/ledger?wallet_id={other}")).bearer(&holder)).await;
+    assert_eq!(refused.status, 404, "{refused:?}");
+    let lines = text(&world.get("/ledger?format=jsonl&to=2026-01-01T00:00:00Z").await);
+    let closing: Value = serde_json::from_str(&lines).unwrap();
+    assert_eq!((&closing["kind"], &closing["rows"]), (&json!("closing"), &json!(0)));
+    for (query, param) in
+        [("wallet_id=acme", "wallet_id"), ("format=json", "format"), ("month=1", "month")]
+    {
+        world.get(&format!("/ledger?{query}")).await.is_about(400, "invalid_value", param);
+    }
+}
+
+#[tokio::test]
 async fn a_cursor_of_another_statement_is_refused() {
     let world = World::new().await;
     let (own, other) = (world.wallet("own", 5).await, world.wallet("other", 5).await);

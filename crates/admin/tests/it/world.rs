@@ -132,6 +132,7 @@ impl World {
         let client = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
         let answer = self.api.answer(request, client).await;
         let (head, body) = answer.into_parts();
+        let body = body.collected().await.unwrap();
         Reply { status: head.status.as_u16(), headers: head.headers, body }
     }
 

@@ -93,7 +93,7 @@ const EXAMPLES: &[[&str; 2]] = &[
     ],
     [
         "holdfast wallet ledger acme --from 2026-11-01 --to 2026-12-01",
-        "holdfast wallet ledger acme --from 2026-11-01 --limit 1000000 --csv",
+        "holdfast wallet ledger acme --from 2026-11-01 --csv --output acme.csv",
     ],
     [
         "holdfast key issue --wallet acme --name laptop --spend-limit 5.00/day",
@@ -176,6 +176,10 @@ const EXAMPLES: &[[&str; 2]] = &[
         "holdfast usage exclude-costs --reason 'wrong price of a provider'",
     ],
     ["holdfast ledger verify", "holdfast ledger verify --progress --json"],
+    [
+        "holdfast ledger export --from 2026-11-01 --to 2026-12-01 --output november.csv",
+        "holdfast ledger export --wallet acme --from 2026-11-01 --format jsonl",
+    ],
     [
         "holdfast posting list --kind deposit --wallet acme",
         "holdfast posting list --kind refund --columns created_at,amount,reason",

@@ -5,6 +5,7 @@ use holdfast_accounts::{ExternalId, Name, Note, Reason, Reference, Source, verbs
 use holdfast_domain::{Currency, Micros};
 use uuid::Uuid;
 
+use super::export::WholeFile;
 use super::grant::SpendCap;
 use super::read::ColumnChoice;
 use super::request::VerbOrder;
@@ -57,12 +58,11 @@ pub enum Wallet {
         wallet: Reference,
         #[command(flatten)]
         period: Period,
-        /// At most this many transfers, the last ones: the opening balance is after the others
-        #[arg(long, value_name = "N", default_value_t = 1_000)]
+        /// At most this many transfers in a table, the last ones: the opening balance is after the others
+        #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with_all = ["csv", "jsonl", "output"])]
         limit: u32,
-        /// For spreadsheets: RFC 4180, amounts in micros
-        #[arg(long, conflicts_with_all = ["columns", "wide"])]
-        csv: bool,
+        #[command(flatten)]
+        file: WholeFile,
         #[command(flatten)]
         columns: ColumnChoice,
     },

@@ -15,7 +15,7 @@ use holdfast_store::Store;
 
 use crate::arguments::read::JobCommand;
 use crate::arguments::{
-    AdminCommand, AdminKey, Key, Operation, Person, Read, UsageCommand, Wallet, Webhook,
+    AdminCommand, AdminKey, Key, Ledger, Operation, Person, Read, UsageCommand, Wallet, Webhook,
     WebhookChange, WebhookVerb,
 };
 use crate::door::{ChangeOutcome, ChangeRequest, Door, LocalDoor};
@@ -119,9 +119,9 @@ impl Need {
             AdminCommand::Read(Read::Job(JobCommand::Cancel { .. })) => Self::Trail,
             AdminCommand::Read(_) => Self::Nothing,
             AdminCommand::Usage(UsageCommand::Report(_)) => Self::Nothing,
-            AdminCommand::Usage(UsageCommand::ExcludeCosts { .. }) | AdminCommand::Ledger(_) => {
-                Self::Known
-            }
+            AdminCommand::Ledger(Ledger::Export(_)) => Self::Nothing,
+            AdminCommand::Usage(UsageCommand::ExcludeCosts { .. })
+            | AdminCommand::Ledger(Ledger::Verify { .. }) => Self::Known,
         }
     }
 

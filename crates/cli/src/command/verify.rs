@@ -44,7 +44,7 @@ pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result {
 
 /// Refuses options of a server's job for the audit of this process, before the database is opened.
 pub(super) fn refuse_job_options(verification: &Ledger) -> Result {
-    let Ledger::Verify { key, reason, .. } = verification;
+    let Ledger::Verify { key, reason, .. } = verification else { return Ok(()) };
     if key.is_some() || reason.is_some() {
         return Err(CommandFailure::Usage(anyhow!(
             "--key and --reason are for the job of a server: leave them out, or name the server with --server"

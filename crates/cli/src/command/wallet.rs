@@ -50,8 +50,12 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Wallet) -> Result {
         Command::Posting { id } => posting::show(desk, id).await,
         Command::Show { wallet } => show(desk, &find(desk, &wallet).await?),
         Command::List(filter) => list(desk, filter).await,
-        Command::Ledger { wallet, period, limit, csv, columns } => {
-            let order = StatementOrder::new(desk.output, period, limit, csv, &columns)?;
+        Command::Ledger { wallet, period, limit, file, columns } => {
+            let period = period.period()?;
+            if let Some(file) = file.create(desk.output)? {
+                return statement::export(desk, &find(desk, &wallet).await?, period, file).await;
+            }
+            let order = StatementOrder::new(desk.output, period, limit, &columns)?;
             statement::show(desk, &find(desk, &wallet).await?, &order).await
         }
     }

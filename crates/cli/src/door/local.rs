@@ -4,10 +4,14 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use anyhow::anyhow;
 use bytes::Bytes;
-use holdfast_admin::{FailureCause, LocalApi};
+use futures_util::StreamExt;
+use holdfast_admin::{AnswerBody, FailureCause, LocalApi};
 use http::Request;
+use http::response::Parts;
 
+use super::download::Download;
 use super::{DoorError, Reply};
+use crate::file_output::FileOutput;
 
 /// The API over an open database.
 #[derive(Debug)]
@@ -36,14 +40,8 @@ impl LocalDoor {
         let key = request.headers().get("idempotency-key");
         let key = key.and_then(|key| key.to_str().ok()?.parse().ok());
         let (head, body) = self.api.answer(request).await.into_parts();
-        let cause = head.extensions.get().map(|FailureCause(cause)| cause.clone());
-        let reply = Reply {
-            status: head.status.as_u16(),
-            replayed: head.headers.get("idempotent-replayed").is_some_and(|it| it == "true"),
-            is_temporary: false,
-            body,
-            cause,
-        };
+        let body = body.collected().await.map_err(|error| DoorError::Lost(anyhow!(error)))?;
+        let reply = reply(&head, body);
         match key {
             Some(key) if reply.is_outcome_unknown() => {
                 let why = Box::new(DoorError::Lost(anyhow!("the store gave no verdict")));
@@ -51,5 +49,36 @@ impl LocalDoor {
             }
             _ => Ok(reply),
         }
+    }
+
+    /// Sends a request for a file, and writes what comes.
+    pub(super) async fn download(
+        &self,
+        request: Request<Bytes>,
+        file: &mut FileOutput,
+    ) -> Result<Download, DoorError> {
+        let (head, body) = self.api.answer(request).await.into_parts();
+        let mut parts = match body {
+            AnswerBody::Whole(body) => return Ok(Download::Refused(reply(&head, body))),
+            AnswerBody::Streamed(parts) => parts,
+        };
+        while let Some(part) = parts.next().await {
+            let written = part.map_err(|error| anyhow!(error));
+            let written = written.and_then(|part| Ok(file.write(&part)?));
+            if let Err(error) = written {
+                return Ok(Download::Interrupted(error));
+            }
+        }
+        Ok(Download::Ended)
+    }
+}
+
+fn reply(head: &Parts, body: Bytes) -> Reply {
+    Reply {
+        status: head.status.as_u16(),
+        replayed: head.headers.get("idempotent-replayed").is_some_and(|it| it == "true"),
+        is_temporary: false,
+        body,
+        cause: head.extensions.get().map(|FailureCause(cause)| cause.clone()),
     }
 }

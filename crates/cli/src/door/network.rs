@@ -6,8 +6,9 @@
 //! whatever the name `localhost` is looked up as.
 //!
 //! Limits: [`CONNECT_TIME_MAX`] for the name, TCP and TLS together; [`ANSWER_TIME_MAX`] for the
-//! whole answer; [`ANSWER_BYTES_MAX`] of it.
+//! whole answer; [`ANSWER_BYTES_MAX`] of it. A file has neither of the last two: each of its parts has its own time.
 
+use std::error::Error;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use holdfast_domain::debug_as;
 use holdfast_net::AdminUrl;
 use holdfast_net::{one_shot, tls};
 use http::header::{AUTHORIZATION, CONNECTION, HOST, USER_AGENT};
+use http::response::Parts;
 use http::{HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use rustls::CertificateError;
@@ -30,7 +32,9 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::download::{Download, PART_TIME_MAX};
 use super::{DoorError, Reply};
+use crate::file_output::FileOutput;
 
 /// Time for a connection, in all.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
@@ -75,6 +79,38 @@ impl NetworkDoor {
 
     /// Sends a request once.
     pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, DoorError> {
+        let (connected, request) = self.open(request).await?;
+        let answering = async {
+            match connected {
+                ServerStream::Plain(stream) => exchange(stream, request).await,
+                ServerStream::Encrypted(stream) => exchange(stream, request).await,
+            }
+        };
+        let answered = timeout(ANSWER_TIME_MAX, answering).await;
+        let answered = answered.context("it did not come in time").and_then(|it| it);
+        let (head, body) = answered.map_err(DoorError::Lost)?.into_parts();
+        Ok(reply(&head, body))
+    }
+
+    /// Sends a request for a file, and writes what comes.
+    pub(super) async fn download(
+        &self,
+        request: Request<Bytes>,
+        file: &mut FileOutput,
+    ) -> Result<Download, DoorError> {
+        let (connected, request) = self.open(request).await?;
+        let downloaded = match connected {
+            ServerStream::Plain(stream) => download(stream, request, file).await,
+            ServerStream::Encrypted(stream) => download(stream, request, file).await,
+        };
+        downloaded.map_err(DoorError::Lost)
+    }
+
+    /// A connection, and the request with what every request has.
+    async fn open(
+        &self,
+        request: Request<Bytes>,
+    ) -> Result<(ServerStream, Request<Full<Bytes>>), DoorError> {
         let connecting = timeout(CONNECT_TIME_MAX, self.connect()).await;
         let connected = connecting.context("the connection did not come about in time");
         let connected = connected.map_err(DoorError::Unsent).and_then(|it| it)?;
@@ -87,23 +123,7 @@ impl NetworkDoor {
             HeaderValue::from_static(concat!("holdfast/", env!("CARGO_PKG_VERSION"))),
         );
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        let answering = async {
-            match connected {
-                ServerStream::Plain(stream) => exchange(stream, request).await,
-                ServerStream::Encrypted(stream) => exchange(stream, request).await,
-            }
-        };
-        let answered = timeout(ANSWER_TIME_MAX, answering).await;
-        let answered = answered.context("it did not come in time").and_then(|it| it);
-        let (head, body) = answered.map_err(DoorError::Lost)?.into_parts();
-        let says = |name: &str, value: &str| head.headers.get(name).is_some_and(|it| it == value);
-        Ok(Reply {
-            status: head.status.as_u16(),
-            replayed: says("idempotent-replayed", "true"),
-            is_temporary: says("x-should-retry", "true"),
-            body,
-            cause: None,
-        })
+        Ok((connected, request))
     }
 
     async fn connect(&self) -> Result<ServerStream, DoorError> {
@@ -155,10 +175,60 @@ async fn exchange(
 ) -> anyhow::Result<Response<Bytes>> {
     let exchanged = one_shot(stream, HEAD_BYTES_MAX, async |mut sender| {
         let (head, body) = sender.send_request(request).await?.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-        // Its errors are of any kind, and not all can be made one of ours.
-        let body = body.map_err(|error| anyhow!("{error}"))?;
-        Ok(Response::from_parts(head, body.to_bytes()))
+        Ok(Response::from_parts(head, collected(body).await?))
     });
     exchanged.await?
+}
+
+/// A whole body, up to the bound.
+async fn collected<B>(body: B) -> anyhow::Result<Bytes>
+where
+    B: BodyExt<Data = Bytes>,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+    // Its errors are of any kind, and not all can be made one of ours.
+    Ok(body.map_err(|error| anyhow!("{error}"))?.to_bytes())
+}
+
+/// Sends a request on a new connection, and writes the body of a good answer part by part.
+async fn download(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+    file: &mut FileOutput,
+) -> anyhow::Result<Download> {
+    const LATE: &str = "it did not come in time";
+    let downloaded = one_shot(stream, HEAD_BYTES_MAX, async |mut sender| {
+        let answer = timeout(PART_TIME_MAX, sender.send_request(request)).await;
+        let (head, mut body) = answer.context(LATE)??.into_parts();
+        if !head.status.is_success() {
+            return Ok(Download::Refused(reply(&head, collected(body).await?)));
+        }
+        loop {
+            let part = match timeout(PART_TIME_MAX, body.frame()).await.context(LATE) {
+                Ok(None) => return Ok(Download::Ended),
+                Ok(Some(part)) => part.map_err(anyhow::Error::from),
+                Err(late) => Err(late),
+            };
+            let written = part.and_then(|part| match part.data_ref() {
+                Some(bytes) => Ok(file.write(bytes)?),
+                None => Ok(()),
+            });
+            if let Err(error) = written {
+                return Ok(Download::Interrupted(error));
+            }
+        }
+    });
+    downloaded.await?
+}
+
+fn reply(head: &Parts, body: Bytes) -> Reply {
+    let says = |name: &str, value: &str| head.headers.get(name).is_some_and(|it| it == value);
+    Reply {
+        status: head.status.as_u16(),
+        replayed: says("idempotent-replayed", "true"),
+        is_temporary: says("x-should-retry", "true"),
+        body,
+        cause: None,
+    }
 }

@@ -40,6 +40,8 @@ pub(crate) enum FieldKind {
     Area,
     /// A moment in UTC, as `YYYY-MM-DDTHH:MM`.
     Moment,
+    /// A month in UTC, as `YYYY-MM`.
+    Month,
     /// A choice of one.
     Select(Vec<Choice>),
     /// Any of these; its value has those that are chosen, each on a line.
@@ -67,6 +69,7 @@ impl FieldKind {
             }
             Self::Secret => r#"type="password" autocomplete="off" spellcheck="false" data-secret"#,
             Self::Moment => r#"type="datetime-local""#,
+            Self::Month => r#"type="month""#,
             Self::Text
             | Self::Area
             | Self::Select(_)

@@ -11,7 +11,9 @@ use holdfast_domain::ports::Unavailable;
 use http::{HeaderMap, Request, Response};
 
 use super::site::{Call, World, desk_options};
-use crate::console::{Console, ConsoleBody};
+use holdfast_admin::AnswerBody;
+
+use crate::console::Console;
 use crate::kit::desk::ConsoleOptions;
 use crate::relay::ApiRelay;
 
@@ -93,8 +95,9 @@ async fn a_stream_is_passed_on_with_no_head_but_its_own() {
     assert_eq!(head.status.as_u16(), 503);
     assert!(!head.headers.contains_key("set-cookie") && !head.headers.contains_key("x-request-id"));
     assert!(head.headers.contains_key("content-security-policy"));
-    let ConsoleBody::Streamed(body) = body else { panic!("it is streamed") };
-    assert_eq!(body.collect::<Vec<_>>().await.concat(), b"data: <b>\n\n");
+    let AnswerBody::Streamed(body) = body else { panic!("it is streamed") };
+    let parts: Vec<_> = body.map(Result::unwrap).collect().await;
+    assert_eq!(parts.concat(), b"data: <b>\n\n");
     assert!(recorder.asked.lock().unwrap()[0].2.contains("\"stream\":true"));
 }
 

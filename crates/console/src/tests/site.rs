@@ -22,8 +22,10 @@ use http_body_util::Full;
 use tempfile::TempDir;
 use uuid::Uuid;
 
+use holdfast_admin::AnswerBody;
+
 use crate::audience::Audience;
-use crate::console::{Console, ConsoleBody};
+use crate::console::Console;
 use crate::kit::desk::{Brand, ConsoleOptions, Desk};
 use crate::relay::ApiRelay;
 
@@ -125,11 +127,11 @@ impl World {
     }
 
     /// An answer that may still be on its way.
-    pub(crate) async fn ask(&self, call: Call) -> Response<ConsoleBody> {
+    pub(crate) async fn ask(&self, call: Call) -> Response<AnswerBody> {
         Self::ask_of(&self.console, IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), call).await
     }
 
-    async fn ask_of(console: &Console, from: IpAddr, call: Call) -> Response<ConsoleBody> {
+    async fn ask_of(console: &Console, from: IpAddr, call: Call) -> Response<AnswerBody> {
         let mut request = Request::builder().method(call.method).uri(&call.path);
         for (name, value) in &call.headers {
             request = request.header(*name, value);
@@ -140,7 +142,7 @@ impl World {
 
     pub(crate) async fn answer_of(console: &Console, from: IpAddr, call: Call) -> Reply {
         let (head, body) = Self::ask_of(console, from, call).await.into_parts();
-        let ConsoleBody::Whole(body) = body else { panic!("pages are whole") };
+        let body = body.collected().await.unwrap();
         let text = String::from_utf8(body.to_vec()).unwrap();
         Reply { status: head.status.as_u16(), headers: head.headers, text }
     }

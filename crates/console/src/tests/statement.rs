@@ -97,9 +97,9 @@ async fn a_month_is_a_file_that_has_no_formula() {
     world.confirm(&world.owner, &address, &fields).await.is(303);
     let shown = world.get(&world.owner, &format!("/wallets/{wallet}")).await;
     let file = world.get(&world.owner, &shown.link("The month as a CSV file").unwrap()).await;
-    assert_eq!(file.is(200).headers["content-type"], "text/csv; charset=utf-8");
+    assert_eq!(file.is(200).headers["content-type"], "text/csv; charset=utf-8; header=present");
     let name = file.headers["content-disposition"].to_str().unwrap();
-    assert!(name.starts_with("attachment; filename=\"statement-20"), "{name}");
+    assert!(name.starts_with("attachment; filename=\"statement-acme-20"), "{name}");
     file.has("at,kind,debit").has("'=HYPERLINK").has(",500,0,").has("closing");
     let lines: Vec<_> = file.body.lines().collect();
     assert_eq!(lines.len(), 5, "head, opening, two entries, closing: {}", file.body);

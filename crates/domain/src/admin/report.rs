@@ -4,6 +4,7 @@
 //! A holder's report has what its holder paid for, and nothing of the operator's: no route, no cost,
 //! no margin. The ports read; what may be asked of them, and by whom, is for whoever asks.
 
+mod export;
 mod statement;
 mod sums;
 
@@ -11,6 +12,10 @@ use std::fmt;
 
 use async_trait::async_trait;
 
+pub use self::export::{
+    EXPORT_PAGE, EXPORT_ROWS_MAX, EXPORTS_AT_ONCE, ExportError, ExportPages, LedgerExport,
+    LedgerOperation, LedgerPosting, LedgerQuery, LedgerRow, LedgerWallet, StatementExport,
+};
 pub use self::statement::{
     AmountOverflow, EntryPlace, Statement, StatementBalance, StatementEntry, StatementLine,
 };
@@ -124,6 +129,21 @@ pub trait Reports: Send + Sync {
         before: EntryPlace,
         limit: u32,
     ) -> Result<Statement, Unavailable>;
+
+    /// Begins an export of a wallet's statement over a period: of all entries up to the last one of now.
+    async fn export_statement(
+        &self,
+        wallet: WalletId,
+        period: Period,
+        rows_max: u64,
+    ) -> Result<StatementExport, ExportError>;
+
+    /// Begins an export of payments and charges, up to now. A charge counts at the moment at which it was settled.
+    async fn export_ledger(
+        &self,
+        query: LedgerQuery,
+        rows_max: u64,
+    ) -> Result<LedgerExport, ExportError>;
 }
 
 /// Reads reports for holders.

@@ -15,9 +15,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
-use holdfast_admin::{AdminApi, AdminOptions};
+use holdfast_admin::{AdminApi, AdminOptions, AnswerBody};
 use holdfast_config::{AdminConfig, BrandConfig, LogoFile};
-use holdfast_console::{ApiRelay, Audience, Brand, Console, ConsoleBody, ConsoleOptions, Logo};
+use holdfast_console::{ApiRelay, Audience, Brand, Console, ConsoleOptions, Logo};
 use holdfast_domain::ports::Unavailable;
 use holdfast_http::{AdminHandler, Administration, HandlerBody, HoldersPages, PublicApi};
 use holdfast_net::RefusalLog;
@@ -40,6 +40,13 @@ impl ApiRelay for LocalRelay {
         let asked = self.0.ask(request, client).await;
         let answer = asked.map_err(|error| Unavailable(Box::new(error)))?;
         Ok(answer.map(holdfast_http::LocalBody::into_stream))
+    }
+}
+
+fn handled(body: AnswerBody) -> HandlerBody {
+    match body {
+        AnswerBody::Whole(bytes) => HandlerBody::Whole(bytes),
+        AnswerBody::Streamed(parts) => HandlerBody::Streamed(parts),
     }
 }
 
@@ -86,7 +93,7 @@ impl App {
             refusals: std::iter::once(api.refusals()).chain(pages).collect(),
             api: Arc::new(move |request, client| {
                 let api = api.clone();
-                Box::pin(async move { api.answer(request, client).await.map(HandlerBody::Whole) })
+                Box::pin(async move { api.answer(request, client).await.map(handled) })
             }),
             console,
             proxies: settings.proxies.as_slice().into(),
@@ -126,12 +133,7 @@ impl App {
         let refusals = console.refusals();
         let handler: AdminHandler = Arc::new(move |request, client| {
             let console = console.clone();
-            Box::pin(async move {
-                console.answer(request, client).await.map(|body| match body {
-                    ConsoleBody::Whole(bytes) => HandlerBody::Whole(bytes),
-                    ConsoleBody::Streamed(bytes) => HandlerBody::Streamed(bytes),
-                })
-            })
+            Box::pin(async move { console.answer(request, client).await.map(handled) })
         });
         (handler, refusals)
     }

@@ -4,10 +4,12 @@ use async_trait::async_trait;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{
-    EntryPlace, Reports, Statement, UsageError, UsageQuery, UsageRow,
+    EntryPlace, ExportError, LedgerExport, LedgerQuery, Reports, Statement, StatementExport,
+    UsageError, UsageQuery, UsageRow,
 };
 use holdfast_domain::ports::Unavailable;
 
+use super::export::{LedgerPages, StatementPages};
 use super::statement::{self, StatementSpan};
 use super::usage;
 use crate::store::Store;
@@ -39,5 +41,21 @@ impl Reports for Store {
     ) -> Result<Statement, Unavailable> {
         let span = StatementSpan { period, before: Some(before) };
         self.report_transaction(move |db| Box::pin(statement::read(db, wallet, span, limit))).await
+    }
+    async fn export_statement(
+        &self,
+        wallet: WalletId,
+        period: Period,
+        rows_max: u64,
+    ) -> Result<StatementExport, ExportError> {
+        StatementPages::begin(self.export_reader()?, wallet, period, rows_max).await
+    }
+
+    async fn export_ledger(
+        &self,
+        query: LedgerQuery,
+        rows_max: u64,
+    ) -> Result<LedgerExport, ExportError> {
+        LedgerPages::begin(self.export_reader()?, query, rows_max).await
     }
 }

@@ -91,7 +91,7 @@ impl EntryBounds {
     pub(crate) const NONE: Self = Self { moments: (i64::MIN, i64::MAX), numbers: (0, i64::MAX) };
 
     /// Bounds of a period whose ends come after these numbers.
-    fn of(period: Period, (above, up_to): (i64, i64)) -> Self {
+    pub(super) fn of(period: Period, (above, up_to): (i64, i64)) -> Self {
         let (from, to) = period.bounds();
         // Entries without a number were written before all others.
         let moment = |at: i64, number: i64| if number > 0 { i64::MAX } else { at };

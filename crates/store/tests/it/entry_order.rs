@@ -14,6 +14,7 @@ use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, r
 use holdfast_testkit::sample;
 
 use crate::administration::{act, available, deposit, make_wallet};
+use crate::exports::exported;
 use crate::raw::Raw;
 use crate::scratch::Home;
 use crate::server::Server;
@@ -58,8 +59,11 @@ fn amounts(balance: StatementBalance) -> (i64, i64) {
     (balance.available.get(), balance.held.get())
 }
 
+/// The statement, which is also that of an export.
 async fn read(home: &impl Home, tenant: &Tenant<'_>, period: Period) -> Statement {
-    home.store().statement(tenant.wallet, period, u32::MAX).await.unwrap()
+    let statement = home.store().statement(tenant.wallet, period, u32::MAX).await.unwrap();
+    assert_eq!(exported(home, tenant.wallet, period).await, statement);
+    statement
 }
 
 /// The balances that the wallet had between two commits: a settlement and the rest of its hold are one.

@@ -12,6 +12,7 @@ mod differential;
 mod ended;
 mod entry_order;
 mod events;
+mod exports;
 mod filled;
 mod heat;
 mod identity;

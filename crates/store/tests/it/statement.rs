@@ -8,6 +8,7 @@ use holdfast_domain::{Event, Operation, Timestamp};
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::sample;
 
+use crate::exports::exported;
 use crate::scratch::Home;
 
 const WHOLE: Period = Period { from: None, to: None };
@@ -75,7 +76,12 @@ async fn opening_entries_and_closing_add_up_for_every_period_and_limit(home: &im
     let all = tenant.entries().await;
     assert_eq!(all.len(), 19, "{all:#?}");
     let read = async |from: Option<Timestamp>, to: Option<Timestamp>, limit| {
-        home.store().statement(tenant.wallet, Period { from, to }, limit).await.unwrap()
+        let period = Period { from, to };
+        let statement = home.store().statement(tenant.wallet, period, limit).await.unwrap();
+        if statement.omitted == 0 {
+            assert_eq!(exported(home, tenant.wallet, period).await, statement);
+        }
+        statement
     };
     let mut bounds: Vec<_> = all.iter().map(|entry| Some(entry.at)).collect();
     bounds.dedup();

@@ -352,12 +352,15 @@ fn a_statement_in_csv_is_the_statement_and_no_formula() {
     assert_eq!(
         lines[0],
         "at,kind,debit,credit,amount_micros,available_micros,held_micros,operation_id,generation,\
-         posting_id,reason,currency,omitted_entries"
+         posting_id,reason,currency,omitted_entries,rows"
     );
-    assert_eq!(lines[1], ",opening,,,,0,0,,,,,USD,0");
+    assert_eq!(lines[1], ",opening,,,,0,0,,,,,USD,0,");
     let (available, held) = balance(&statement["closing"]);
-    assert_eq!(lines[lines.len() - 2], format!(",closing,,,,{available},{held},,,,,USD,"));
-    assert!(csv.contains(",\"'=SUM(A1), \"\"x\"\"\",USD,\r\n"), "{csv}");
+    assert_eq!(
+        lines[lines.len() - 2],
+        format!(",closing,,,,{available},{held},,,,,USD,,{}", entries.len())
+    );
+    assert!(csv.contains(",\"'=SUM(A1), \"\"x\"\"\",USD,,\r\n"), "{csv}");
     for (line, entry) in lines[2..].iter().zip(entries) {
         let begin = format!(
             "{},{},{},{},{},{},{},",

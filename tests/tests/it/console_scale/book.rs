@@ -1,13 +1,11 @@
-//! A book of a million finished operations, made by SQL: as the gateway would have left it, but for the results, which
+//! A book of many finished operations, made by SQL: as the gateway would have left it, but for the results, which
 //! no page reads. It adds up: `holdfast ledger verify` finds nothing but operations without a result.
 //!
 //! A hundred wallets have ten API keys each, five models and two routes. The first wallet has every second operation,
-//! and one operation of a hundred has a refund. An operation began every 2.6 s for thirty days, which end now.
+//! and one operation of a hundred has a refund. Operations began at equal distances for thirty days, which end now.
 
-/// Operations in the book.
-pub(super) const OPERATIONS: i64 = 1_000_000;
-/// Microseconds from one operation to the next: thirty days for all of them.
-const STEP: i64 = 2_592_000;
+/// Time from the first operation to the last one: thirty days.
+const SPAN: i64 = 30 * 86_400_000_000;
 /// First number of an operation.
 const FIRST: i64 = 1_000;
 /// Deposit of each wallet, in micros, and the hold of each operation.
@@ -15,10 +13,10 @@ const DEPOSIT: i64 = 1_000_000_000_000;
 const HOLD: i64 = 5_000;
 
 /// Somebody at the SQL prompt.
-pub(super) type Execute<'d> = &'d dyn Fn(&str);
+pub(crate) type Execute<'d> = &'d dyn Fn(&str);
 
 /// The words in which the two databases differ.
-pub(super) struct Dialect {
+pub(crate) struct Dialect {
     /// Sixteen bytes of a letter and a number.
     id: fn(&str, &str) -> String,
     /// A request key, which has to be a UUID of version 4: digits around the bits that say so.
@@ -31,7 +29,7 @@ pub(super) struct Dialect {
     settle: &'static [&'static str],
 }
 
-pub(super) const FILE: Dialect = Dialect {
+pub(crate) const FILE: Dialect = Dialect {
     id: |letter, number| format!("CAST(printf('{letter}%015d', {number}) AS BLOB)"),
     request_key: "CAST(printf('%06d@x', i / 10000000) || x'80' || printf('%07d', i % 10000000) AS BLOB)",
     series: |count| {
@@ -45,7 +43,7 @@ pub(super) const FILE: Dialect = Dialect {
     settle: &[],
 };
 
-pub(super) const SERVER: Dialect = Dialect {
+pub(crate) const SERVER: Dialect = Dialect {
     id: |letter, number| {
         format!("convert_to('{letter}' || lpad(({number})::text, 15, '0'), 'UTF8')")
     },
@@ -64,16 +62,16 @@ pub(super) const SERVER: Dialect = Dialect {
 };
 
 /// An id as pages write it.
-pub(super) fn id(letter: char, number: u32) -> String {
+pub(crate) fn id(letter: char, number: u32) -> String {
     let bytes: [u8; 16] = format!("{letter}{number:015}").into_bytes().try_into().unwrap();
     uuid::Uuid::from_bytes(bytes).to_string()
 }
 
-/// Fills an empty database that has one price.
-pub(super) fn fill(dialect: &Dialect, execute: Execute<'_>) {
+/// Fills an empty database that has one price with so many operations.
+pub(crate) fn fill(dialect: &Dialect, count: i64, execute: Execute<'_>) {
     accounts(dialect, execute);
-    operations(dialect, execute);
-    money(dialect, execute);
+    operations(dialect, count, execute);
+    money(dialect, count, execute);
     for sql in dialect.settle {
         execute(sql);
     }
@@ -97,13 +95,14 @@ fn accounts(dialect: &Dialect, execute: Execute<'_>) {
     ));
 }
 
-fn operations(dialect: &Dialect, execute: Execute<'_>) {
+fn operations(dialect: &Dialect, count: i64, execute: Execute<'_>) {
     let owner = "(CASE i % 2 WHEN 0 THEN 0 ELSE (i / 2) % 99 + 1 END)";
     let key = format!("({owner} * 10 + (i / 7) % 10)");
     let (id, wallet) = ((dialect.id)("o", "i"), (dialect.id)("w", owner));
-    let (key, all) = ((dialect.id)("k", &key), (dialect.series)(OPERATIONS));
+    let (key, all) = ((dialect.id)("k", &key), (dialect.series)(count));
     let (now, request_key) = (dialect.now, dialect.request_key);
-    let created = format!("{now} - (CAST({OPERATIONS} AS bigint) - i) * {STEP} - 3000000");
+    let step = SPAN / count;
+    let created = format!("{now} - (CAST({count} AS bigint) - i) * {step} - 3000000");
     let [eight, sixteen, digest] = [8, 16, 32].map(dialect.zeros);
     execute(&format!(
         "INSERT INTO operations (seq, id, api_key_id, request_key, wallet_id, model, server_secret,
@@ -123,7 +122,7 @@ fn operations(dialect: &Dialect, execute: Execute<'_>) {
 }
 
 /// Holds, charges and what was left of the holds, refunds, and what the wallets have after all of it.
-fn money(dialect: &Dialect, execute: Execute<'_>) {
+fn money(dialect: &Dialect, count: i64, execute: Execute<'_>) {
     for (leg, amount, at, those) in [
         ("8", "hold", "admitted_at", "hold > 0"),
         ("9", "charge", "finished_at", "charge > 0"),
@@ -134,7 +133,7 @@ fn money(dialect: &Dialect, execute: Execute<'_>) {
              SELECT seq, {leg}, {amount}, {at} FROM operations WHERE {those}"
         ));
     }
-    let (refund, refunds) = ((dialect.id)("r", "i"), (dialect.series)(OPERATIONS / 100));
+    let (refund, refunds) = ((dialect.id)("r", "i"), (dialect.series)(count / 100));
     execute(&format!(
         "INSERT INTO postings (seq, id, wallet_id, kind, operation_id, amount, created_at)
          SELECT i + 101, {refund}, o.wallet_id, 'refund', o.id, 1, o.finished_at + 1

@@ -4,25 +4,22 @@
 //! is the opening one of the next. Where entries are left out they are the oldest, so that the closing
 //! balance is always that of the last row.
 //!
-//! With direct database access it is one snapshot, however long it is. Over the network it is put together
-//! from pages, the newest first, whose balances meet: what is booked meanwhile is on none of them.
+//! With direct database access a table is one snapshot. Over the network it is put together from pages, the newest
+//! first, whose balances meet: what is booked meanwhile is on none of them.
 //!
-//! A table has decimal units for people, CSV integer micros for programs, with a row for each of the
-//! two balances. Reasons are texts that people chose: none of them begins a formula.
+//! A table has decimal units for people. A file, CSV or JSON lines, is the API's own, whole and in integer micros.
 
-use anyhow::anyhow;
 use holdfast_domain::admin::listing;
 use holdfast_wire::api::rfc3339;
-use holdfast_wire::csv;
 use serde_json::{Value, json};
 
-use crate::arguments::Period;
 use crate::arguments::read::ColumnChoice;
 use crate::command::Desk;
 use crate::command::sheet::given;
 use crate::door::PAGE_ROWS;
-use crate::failure::{CommandFailure, Result};
-use crate::output::{self, Output, note};
+use crate::failure::Result;
+use crate::file_output::FileOutput;
+use crate::output::{Output, note};
 use crate::table::{Column, Table};
 use crate::view::{NOTHING, amount, member, some_text, text};
 
@@ -37,38 +34,35 @@ const COLUMNS: [Column; 8] = [
     Column::text("source").second(),
 ];
 
-/// A statement that a command asks for.
+/// Table of a statement that a command shows.
 pub(crate) struct StatementOrder {
-    form: Form,
+    table: Table,
     period: listing::Period,
     limit: u32,
-}
-
-/// Format of a statement: CSV, or one of the formats that every command has.
-enum Form {
-    Csv,
-    Table(Table),
 }
 
 impl StatementOrder {
     pub(crate) fn new(
         output: Output,
-        period: Period,
+        period: listing::Period,
         limit: u32,
-        csv: bool,
         columns: &ColumnChoice,
     ) -> Result<Self> {
-        let form = match (csv, output) {
-            (false, output) => Form::Table(Table::new(output, columns, &COLUMNS)?),
-            (true, Output::Table | Output::Plain) => Form::Csv,
-            (true, Output::Json) => {
-                return Err(CommandFailure::Usage(anyhow!(
-                    "--json prints JSON: leave it out or leave --csv out"
-                )));
-            }
-        };
-        Ok(Self { form, period: period.period()?, limit })
+        Ok(Self { table: Table::new(output, columns, &COLUMNS)?, period, limit })
     }
+}
+
+/// Writes the statement of a wallet to a file.
+pub(super) async fn export(
+    desk: &Desk<'_>,
+    wallet: &Value,
+    period: listing::Period,
+    file: FileOutput,
+) -> Result {
+    let path = format!("/wallets/{}/statement", text(wallet, "id"));
+    let [from, to] = [period.from, period.to].map(|bound| bound.map(rfc3339));
+    let query = [("from", from), ("to", to)];
+    desk.door.download((&path, &given(&query)), file, "the book was not read").await
 }
 
 /// Prints the statement of a wallet.
@@ -121,15 +115,11 @@ pub(super) async fn show(desk: &Desk<'_>, wallet: &Value, order: &StatementOrder
             "omitted_entries": omitted,
             "closing": closing,
         });
-        return print(&order.form, &view);
+        return print(&order.table, &view);
     }
 }
 
-fn print(form: &Form, view: &Value) -> Result {
-    let table = match form {
-        Form::Csv => return output::text(&file(view)),
-        Form::Table(table) => table,
-    };
+fn print(table: &Table, view: &Value) -> Result {
     let mut rows = vec![total(view, "opening", "from")];
     rows.extend(entries(view).cloned());
     rows.push(total(view, "closing", "to"));
@@ -173,24 +163,4 @@ fn source(entry: &Value) -> String {
         (Some(id), None, Some(reason)) => format!("posting {id}, {reason}"),
         (Some(id), None, None) => format!("posting {id}"),
     }
-}
-
-/// The statement as the API's file has it: a cell is the member of its column's name.
-fn file(view: &Value) -> String {
-    let currency = text(view, "currency");
-    let record = |row: &Value, omitted: &str| {
-        let cell = |column: &&str| match *column {
-            "currency" => currency.clone(),
-            "omitted_entries" => omitted.to_owned(),
-            "reason" => csv::chosen(&some_text(row, "reason").unwrap_or_default()),
-            column => some_text(row, column).unwrap_or_default(),
-        };
-        let cells: Vec<_> = csv::STATEMENT_COLUMNS.iter().map(cell).collect();
-        csv::record(cells.iter().map(String::as_str))
-    };
-    let mut file = csv::record(csv::STATEMENT_COLUMNS);
-    file.push_str(&record(&total(view, "opening", "from"), &text(view, "omitted_entries")));
-    file.extend(entries(view).map(|entry| record(entry, "")));
-    file.push_str(&record(&total(view, "closing", "to"), ""));
-    file
 }

@@ -1,18 +1,17 @@
 //! A wallet's statement by the month: what it had, what moved, what it has then; and the same as a file.
 //!
 //! The newest entries come first, a page at a time, and those of a page stand oldest first, between the balances before
-//! and after them. The file has all of the month, up to a bound that it names.
+//! and after them. The file has all of the month.
 
 use axum::response::Response;
 use holdfast_accounts::Reference;
+use holdfast_admin::statement_file;
 use holdfast_domain::admin::WalletRecord;
-use holdfast_domain::admin::listing::{Order, PageRequest, Period};
 use holdfast_domain::admin::report::{Statement, StatementBalance, StatementEntry};
 use holdfast_domain::ledger::{Account, PostingKind};
-use holdfast_domain::limits::Counter;
 use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::{Currency, Micros, Timestamp};
-use holdfast_wire::{api, csv};
+use holdfast_wire::file::FileFormat;
 use uuid::Uuid;
 
 use crate::failure::Failure;
@@ -22,53 +21,14 @@ use crate::kit::cell::{Cell, Link};
 use crate::kit::counting::{self, ReportView};
 use crate::kit::desk::StatementQuery;
 use crate::kit::field::{FieldKind, FormField};
+use crate::kit::month::{MONTH, Month};
 use crate::kit::paging::{AFTER, Pages};
-use crate::kit::report_file::report_file;
 use crate::kit::section::{Filter, Section, Table};
 use crate::kit::visit::Visit;
 
-const MONTH: &str = "month";
-/// Most entries of a file.
-const FILE_ENTRIES: u32 = 20_000;
-
-/// A month in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Month {
-    start: Timestamp,
-    end: Timestamp,
-}
-
-impl Month {
-    /// The month that a moment falls into.
-    fn of(at: Timestamp) -> Self {
-        let counter = Counter::SpendMonth;
-        Self { start: counter.window(at), end: counter.window_end(at).unwrap_or(at) }
-    }
-
-    /// The month that a query asks for, or the one of now.
-    fn asked(query: &SentFields, now: Timestamp) -> Result<Self, Failure> {
-        let Some(text) = query.get(MONTH) else { return Ok(Self::of(now)) };
-        let first = api::moment(&format!("{text}-01")).filter(|_| text.len() == "2026-11".len());
-        let bad = || Failure::field(MONTH, "Write a month like 2026-11.");
-        first.map(Self::of).ok_or_else(bad)
-    }
-
-    fn before(self) -> Self {
-        Self::of(Timestamp::from_micros(self.start.as_micros().saturating_sub(1)))
-    }
-
-    fn text(self) -> String {
-        api::rfc3339(self.start).get(..7).unwrap_or_default().to_owned()
-    }
-
-    const fn period(self) -> Period {
-        Period { from: Some(self.start), to: Some(self.end) }
-    }
-}
-
 /// The form that asks for a month.
 pub(crate) fn filter(record: &WalletRecord, query: &SentFields) -> Filter {
-    let month = FormField::optional(MONTH, "Month", FieldKind::Text).value(query.raw(MONTH));
+    let month = FormField::optional(MONTH, "Month", FieldKind::Month).value(query.raw(MONTH));
     Filter {
         action: format!("/wallets/{}", record.wallet.id),
         fields: vec![month.hint("In UTC, like 2026-11. Nothing: the one of now.")],
@@ -133,18 +93,13 @@ fn table(
     table.link(Link::new("The month as a CSV file", file))
 }
 
-/// The statement of a month as a file.
+/// The statement of a month as a file, as it is read.
 pub(crate) async fn file(visit: Visit) -> Result<Response, Failure> {
     let id = visit.id()?;
     let month = Month::asked(&visit.query, visit.accounts().clock().await?)?;
-    let page = PageRequest::first(Order::Newest, FILE_ENTRIES);
     let (reference, period) = (Reference::Id(id), month.period());
-    let _place = visit.desk.begin_report(&visit.visitor)?;
-    let read = visit.accounts().statement(visit.principal(), &reference, period, page).await?;
-    let name = format!("statement-{}.csv", month.text());
-    let (statement, currency) = (read.statement, read.wallet.wallet.currency);
-    let write = move || csv::statement(&statement, period, currency);
-    report_file(&name, "text/csv; charset=utf-8", write).await
+    let file = visit.accounts().export_statement(visit.principal(), &reference, period).await?;
+    Ok(statement_file(file, FileFormat::Csv))
 }
 
 fn balance(name: &str, balance: StatementBalance, currency: Currency) -> Vec<Cell> {
@@ -195,24 +150,4 @@ fn row(entry: &StatementEntry, currency: Currency) -> Vec<Cell> {
         Cell::money(after.held, currency),
         reason,
     ]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn months_follow_one_another_over_the_year() {
-        let asked = |text: &str| {
-            let query = SentFields::parse(format!("month={text}").as_bytes());
-            Month::asked(&query, Timestamp::from_micros(0))
-        };
-        let january = asked("2027-01").unwrap();
-        assert_eq!(january.before().text(), "2026-12");
-        assert_eq!(Month::of(january.end).text(), "2027-02");
-        assert_eq!(asked("").unwrap().text(), "1970-01");
-        for bad in ["2027", "2027-13", "01-2027", "2027-1", "next"] {
-            assert!(asked(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -97,6 +97,21 @@ impl Statement {
 }
 
 impl StatementBalance {
+    /// Balance of a wallet without an entry.
+    pub const NOTHING: Self = Self { available: Micros::ZERO, held: Micros::ZERO };
+
+    /// The balance after this transfer, where `self` is the one before it; `None` beyond what an amount can be.
+    #[must_use]
+    pub fn after(self, transfer: &LedgerEntry) -> Option<Self> {
+        let after = |account: Account, before: Micros| {
+            let before =
+                if transfer.debit == account { before.minus(transfer.amount)? } else { before };
+            if transfer.credit == account { before.plus(transfer.amount) } else { Some(before) }
+        };
+        let available = after(Account::Available, self.available)?;
+        Some(Self { available, held: after(Account::Held, self.held)? })
+    }
+
     /// The balance before this transfer, where `self` is the one after it.
     fn before(self, transfer: &LedgerEntry) -> Option<Self> {
         let before = |account: Account, after: Micros| {

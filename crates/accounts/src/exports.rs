@@ -1,0 +1,73 @@
+//! Files of whole periods: a wallet's statement, and the ledger's payments and charges.
+//!
+//! Whoever may read statements may export them; of wallets that are out of reach a file has nothing. An export is not
+//! bounded by role: it has all rows of its period, up to [`EXPORT_ROWS_MAX`], or is refused before its first row.
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{EXPORT_ROWS_MAX, LedgerExport, LedgerQuery, StatementExport};
+use holdfast_domain::admin::{UseCase, WalletRecord};
+use uuid::Uuid;
+
+use crate::{Accounts, Principal, Reference, Result};
+
+/// Export of a wallet's statement.
+#[derive(Debug)]
+pub struct StatementFile {
+    /// The wallet.
+    pub wallet: WalletRecord,
+    /// Period of the statement.
+    pub period: Period,
+    /// Its rows.
+    pub export: StatementExport,
+}
+
+/// Export of payments and charges.
+#[derive(Debug)]
+pub struct LedgerFile {
+    /// Wallet of all rows; `None` for all wallets.
+    pub wallet: Option<WalletRecord>,
+    /// Period that was requested.
+    pub period: Period,
+    /// Its rows.
+    pub export: LedgerExport,
+}
+
+impl Accounts {
+    /// Begins an export of a wallet's statement over a period.
+    pub async fn export_statement(
+        &self,
+        principal: &Principal,
+        wallet: &Reference,
+        period: Period,
+    ) -> Result<StatementFile> {
+        principal.authorize(UseCase::StatementRead)?;
+        let wallet = self.reachable_wallet(principal, wallet).await?;
+        let id = wallet.wallet.id;
+        self.note_read(principal, UseCase::StatementRead, Some(id)).await?;
+        let export = self.book.export_statement(id, period, EXPORT_ROWS_MAX).await?;
+        Ok(StatementFile { wallet, period, export })
+    }
+
+    /// Begins an export of the payments and charges of a period: of a wallet, or of all within reach.
+    pub async fn export_ledger(
+        &self,
+        principal: &Principal,
+        wallet: Option<&Reference>,
+        period: Period,
+    ) -> Result<LedgerFile> {
+        principal.authorize(UseCase::StatementRead)?;
+        let own = principal.only_wallet().map(|id| Reference::Id(Uuid::from_bytes(id.to_bytes())));
+        let wallet = match wallet.or(own.as_ref()) {
+            Some(wallet) => Some(self.reachable_wallet(principal, wallet).await?),
+            None => None,
+        };
+        let id = wallet.as_ref().map(|record| record.wallet.id);
+        self.note_read(principal, UseCase::StatementRead, id).await?;
+        let (from, to) = period.bounds();
+        let [from, to] = [from, to].map(Timestamp::from_micros);
+        let query = LedgerQuery { wallet: id, from, to };
+        let export = self.book.export_ledger(query, EXPORT_ROWS_MAX).await?;
+        Ok(LedgerFile { wallet, period, export })
+    }
+}

@@ -1,0 +1,66 @@
+//! Files of the API, written as they come: an export may be larger than the memory of this machine.
+//!
+//! Sent once: an export that was refused because others are in progress is a failure with the server's words. Each part
+//! of an answer comes within [`PART_TIME_MAX`].
+
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use bytes::Bytes;
+use http::{Method, Request};
+
+use super::{Door, DoorError, Reply, request};
+use crate::failure::Result;
+use crate::file_output::FileOutput;
+
+/// Time for the head of an answer, and for each of its parts.
+pub(super) const PART_TIME_MAX: Duration = Duration::from_secs(120);
+
+/// Outcome of a download.
+pub(super) enum Download {
+    /// All parts came.
+    Ended,
+    /// There was no file to write: the API's answer.
+    Refused(Reply),
+    /// A part did not come, or was not written.
+    Interrupted(anyhow::Error),
+}
+
+impl Door {
+    /// Writes a file of the API. `nothing` names in an error what was not done.
+    pub(crate) async fn download(
+        &self,
+        (path, query): (&str, &[(&str, &str)]),
+        mut file: FileOutput,
+        nothing: &str,
+    ) -> Result {
+        let format = file.format().extension();
+        let query = [query, &[("format", format)]].concat();
+        let request = request(&Method::GET, path, &query, &Bytes::new());
+        let request = request.context("the request cannot be written")?;
+        let downloaded = self.send_download(request, &mut file).await;
+        match downloaded {
+            Ok(Download::Ended) => file.finish(),
+            Ok(Download::Interrupted(error)) => Err(file.discard(error)),
+            Ok(Download::Refused(reply)) => {
+                drop(file.discard(anyhow!("refused")));
+                Err(reply.error().because(nothing))
+            }
+            Err(error) => {
+                drop(file.discard(anyhow!("no answer")));
+                Err(error.because(nothing))
+            }
+        }
+    }
+
+    async fn send_download(
+        &self,
+        request: Request<Bytes>,
+        file: &mut FileOutput,
+    ) -> Result<Download, DoorError> {
+        match self {
+            Self::Local(door) => door.download(request, file).await,
+            Self::Network(door) => door.download(request, file).await,
+        }
+    }
+}
