@@ -11,6 +11,7 @@ mod models;
 mod operation;
 mod operations;
 pub(crate) mod parts;
+mod payments;
 mod people;
 mod playground;
 mod postings;
@@ -48,6 +49,7 @@ pub(crate) const NAVIGATION: Navigation = Navigation {
             entries: &[
                 ("Wallets", "/wallets", UseCase::WalletRead),
                 ("API keys", "/keys", UseCase::ApiKeyRead),
+                ("Payments", "/payments", UseCase::PostingRead),
             ],
         },
         NavigationGroup {
@@ -85,6 +87,7 @@ pub(crate) const NAVIGATION: Navigation = Navigation {
             ("Usage", "/usage", UseCase::UsageRead),
             ("API keys", "/keys", UseCase::ApiKeyRead),
             ("Models", "/models", UseCase::ModelRead),
+            ("Payments", "/payments", UseCase::PostingRead),
             ("Playground", PLAYGROUND, UseCase::ModelRead),
             ("Team", "/people", UseCase::PersonRead),
             ("Webhooks", "/webhooks", UseCase::WebhookRead),
@@ -175,6 +178,8 @@ fn of_wallets() -> Router<Desk> {
         .route("/wallets/{id}/adjustments", get(postings::adjustments))
         .route("/wallets/{id}/refunds", get(postings::refunds))
         .route("/postings/{id}", get(postings::show))
+        .route("/payments", get(payments::list))
+        .route("/payments/ledger.csv", get(payments::file))
 }
 
 fn of_keys() -> Router<Desk> {

@@ -22,7 +22,6 @@
 //! believed. This crate knows nothing of what it answers: no router, no role, no use case. What it owes the
 //! caller whatever the handler does is here: a head of 16 KiB, an answer after a panic, `x-request-id`.
 
-use std::error::Error;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -51,7 +50,7 @@ use crate::headers;
 use crate::probe::{answer_length, answer_probe};
 use crate::problem::Problem;
 use crate::reply::{HttpResponse, NO_SNIFF, not_allowed, problem, with_request_id};
-use crate::response_body::{FallibleBody, ResponseBody};
+use crate::response_body::{BodyError, FallibleBody, ResponseBody};
 use crate::route::route;
 
 /// Renders the metrics in Prometheus' text format.
@@ -69,9 +68,6 @@ pub enum HandlerBody {
     /// Bytes that are still to come. An error ends the connection, and not the body.
     Streamed(BoxStream<'static, Result<Bytes, BodyError>>),
 }
-
-/// Cause of an interrupted body.
-pub type BodyError = Box<dyn Error + Send + Sync>;
 
 debug_as!(HandlerBody: "HandlerBody");
 

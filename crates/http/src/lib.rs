@@ -35,14 +35,15 @@ use std::time::Duration;
 use holdfast_net::{ConnectionOptions, ListenerLimits, ReadTimeouts};
 
 pub use crate::admin::{
-    Admin, AdminHandler, Administration, BodyError, HandlerBody, HoldersPages, Metrics,
-    serve_admin, serve_holders,
+    Admin, AdminHandler, Administration, HandlerBody, HoldersPages, Metrics, serve_admin,
+    serve_holders,
 };
 pub use crate::cors::{AllowedOrigin, BadOrigin};
 pub use crate::departure::Departure;
 pub use crate::live_options::{HttpConfig, LiveOptions};
 pub use crate::local::LocalBody;
 pub use crate::relay::{DirectTransport, serve_nodes};
+pub use crate::response_body::BodyError;
 pub use crate::serve::{Ports, PublicApi, serve};
 
 /// Limits of connections and requests, all of them replaceable while the process runs.

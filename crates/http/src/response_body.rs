@@ -12,6 +12,7 @@
 //!   when its reader has gone. Dropping a stream does not stop the run behind it.
 
 use std::convert::Infallible;
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -30,13 +31,15 @@ use holdfast_wire::sse::PING;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::admin::BodyError;
 use crate::guarded_bytes::GuardedBytes;
 use crate::log::RequestLog;
 use crate::problem::Problem;
 
 /// The longest that a stream says nothing: proxies and clients take silence for an end.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Cause of an interrupted body of a handler.
+pub type BodyError = Box<dyn Error + Send + Sync>;
 
 /// Response body. Never fails: a broken stream aborts the connection through [`AbortSignal`].
 pub(crate) enum ResponseBody {

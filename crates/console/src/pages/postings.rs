@@ -73,6 +73,7 @@ async fn list(visit: &Visit, list: PostingList) -> Result<Page, Failure> {
     let listed = visit.accounts().postings(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(listed.next)?;
     let title = match list {
+        PostingList::All => "Payments",
         PostingList::Deposits => "Deposits",
         PostingList::Adjustments => "Adjustments",
         PostingList::Refunds => "Refunds",
@@ -85,6 +86,7 @@ async fn list(visit: &Visit, list: PostingList) -> Result<Page, Failure> {
 
 const fn names(list: PostingList) -> &'static str {
     match list {
+        PostingList::All => "payments",
         PostingList::Deposits => "deposits",
         PostingList::Adjustments => "adjustments",
         PostingList::Refunds => "refunds",

@@ -33,7 +33,7 @@ use crate::kit::time_axis::{Step, TimeAxis};
 use crate::kit::visit::Visit;
 use crate::pages::parts::route;
 use crate::pages::parts::usage::{
-    self, by_currency, chart, margin_tile, requests, revenue, series, start, sum,
+    self, by_currency, chart, counted, margin_tile, requests, revenue, series, start, sum,
 };
 
 /// Days of the chart and of the sparklines, today among them.
@@ -72,7 +72,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         return Ok(page);
     }
     let figures = Figures::read(&visit).await?;
-    Ok(figures.sections().into_iter().fold(page, Page::section))
+    Ok(figures.sections().into_iter().fold(page, Page::section).section(counted()))
 }
 
 /// Share of failed attempts of today, and that of yesterday by this hour.

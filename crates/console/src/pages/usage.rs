@@ -30,7 +30,7 @@ use crate::kit::time_axis::Step;
 use crate::kit::visit::Visit;
 use crate::pages::parts::operation::read_model;
 use crate::pages::parts::reference::{self, api_key_field, wallet_field};
-use crate::pages::parts::usage::{CurrencyRows, by_currency};
+use crate::pages::parts::usage::{CurrencyRows, by_currency, counted};
 
 const FIRST: &str = "first";
 const SECOND: &str = "second";
@@ -44,7 +44,8 @@ const ROWS: usize = 25;
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let now = visit.accounts().clock().await?;
     let found = found(&visit, now).await;
-    Page::new("Usage").section(range::presets(&visit.query)).narrowed(filter(&visit, now), found)
+    let page = Page::new("Usage").section(counted()).section(range::presets(&visit.query));
+    page.narrowed(filter(&visit, now), found)
 }
 
 async fn found(visit: &Visit, now: Timestamp) -> Result<Vec<Section>, Failure> {

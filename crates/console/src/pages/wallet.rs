@@ -36,7 +36,11 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         let low = Notice::new(Tone::Warning, "This wallet runs low: it is below its threshold.");
         page = page.section(low);
     }
-    page = page.section(facts(&visit.visitor, &record));
+    let days_left = match visit.may(UseCase::UsageRead) {
+        true => usage::days_left(&visit, &record).await?,
+        false => None,
+    };
+    page = page.section(facts(&visit.visitor, &record, days_left));
     if visit.may(UseCase::StatementRead) {
         let sections = statement::sections(&visit, &record).await;
         page = page.narrowed(statement::filter(&record, &visit.query), sections)?;
@@ -78,7 +82,7 @@ fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
         .action(may(UseCase::WalletClose), "Close", format!("{base}/close"))
 }
 
-fn facts(visitor: &Visitor, record: &WalletRecord) -> Facts {
+fn facts(visitor: &Visitor, record: &WalletRecord, days_left: Option<i64>) -> Facts {
     let wallet = &record.wallet;
     let money = |amount| Cell::money(amount, wallet.currency);
     let held = if visitor.may(UseCase::OperationRead) {
@@ -90,6 +94,7 @@ fn facts(visitor: &Visitor, record: &WalletRecord) -> Facts {
     let bound = record.key_spend.map(|spend| Cell::text(spend_text(spend, wallet.currency)));
     let mut rows = vec![
         ("Available", money(wallet.available)),
+        ("Days left", days_left.map_or(Cell::Nothing, |days| Cell::text(days.to_string()))),
         ("Held", held),
         ("State", wallet::state(record)),
         ("Runs low below", record.low_balance.map_or(Cell::Nothing, money)),

@@ -2,9 +2,9 @@
 
 use holdfast_accounts::{PostingOrder, Principal};
 use holdfast_domain::Micros;
-use holdfast_domain::admin::PostingDetails;
+use holdfast_domain::admin::{PostingDetails, Role};
 
-use super::world::{World, reference, request};
+use super::world::{World, reference, request, visitor_of};
 
 fn micros(cell: &str) -> i64 {
     if cell == "–" {
@@ -103,4 +103,34 @@ async fn a_month_is_a_file_that_has_no_formula() {
     file.has("at,kind,debit").has("'=HYPERLINK").has(",500,0,").has("closing");
     let lines: Vec<_> = file.body.lines().collect();
     assert_eq!(lines.len(), 5, "head, opening, two entries, closing: {}", file.body);
+}
+
+#[tokio::test]
+async fn payments_of_all_wallets_have_files_of_two_months() {
+    let world = World::new().await;
+    let acme = world.wallet("acme", 1_000).await.wallet.id;
+    world.wallet("other", 2_000).await;
+    let key = world.api_key(acme, "prod").await;
+    world.completed(&key, 20).await;
+    // One click from Home, and one more to either file.
+    let home = world.get(&world.owner, "/").await;
+    assert!(home.is(200).links().contains(&"/payments".to_owned()), "{:?}", home.links());
+    let shown = world.get(&world.owner, "/payments").await;
+    shown.is(200).has("acme").has("other").has("UTC day").has("/usage");
+    let file = world.get(&world.owner, &shown.link("File of this month").unwrap()).await;
+    let name = file.is(200).headers["content-disposition"].to_str().unwrap().to_owned();
+    assert!(name.starts_with("attachment; filename=\"ledger-20"), "{name}");
+    let lines: Vec<_> = file.body.lines().collect();
+    assert_eq!(lines.len(), 5, "head, two deposits, a charge, closing: {}", file.body);
+    assert!(lines[3].contains(",charge,acme,"), "{}", file.body);
+    assert!(lines[4].ends_with(",3"), "{}", file.body);
+    let before = world.get(&world.owner, &shown.link("File of last month").unwrap()).await;
+    assert_eq!(before.is(200).body.lines().count(), 2, "{}", before.body);
+    let refunds = world.get(&world.owner, "/payments?kind=refund").await;
+    refunds.is(200).has("No payments yet.").has_not("acme");
+    let own = world.get(&visitor_of(Role::HolderViewer, acme), "/payments").await;
+    own.is(200).has("acme").has_not("other");
+    world.get(&world.owner, "/payments?kind=x").await.is(422);
+    // Usage says which moment counts there, and leads here.
+    world.get(&world.owner, "/usage").await.is(200).has("/payments");
 }

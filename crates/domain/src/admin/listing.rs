@@ -326,6 +326,8 @@ pub struct PersonFilter {
 /// List of postings, by their kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PostingList {
+    /// Postings of every kind.
+    All,
     /// Funds that were added.
     Deposits,
     /// Parts of charges that were given back.
@@ -335,13 +337,14 @@ pub enum PostingList {
 }
 
 impl PostingList {
-    /// The kind of its rows.
+    /// The kind of its rows; `None` for rows of every kind.
     #[must_use]
-    pub const fn kind(self) -> &'static str {
+    pub const fn kind(self) -> Option<&'static str> {
         match self {
-            Self::Deposits => "deposit",
-            Self::Refunds => "refund",
-            Self::Adjustments => "adjustment",
+            Self::All => None,
+            Self::Deposits => Some("deposit"),
+            Self::Refunds => Some("refund"),
+            Self::Adjustments => Some("adjustment"),
         }
     }
 }

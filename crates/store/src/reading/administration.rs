@@ -70,7 +70,7 @@ pub(super) async fn postings(
 ) -> Result<Page<PostingListing>, ReadError> {
     use posting::Column;
     let rows = posting::Entity::find()
-        .filter(Column::Kind.eq(list.kind()))
+        .apply_if(list.kind(), |rows, kind| rows.filter(Column::Kind.eq(kind)))
         .apply_if(wallet, |rows, id| rows.filter(Column::WalletId.eq(id.to_bytes().to_vec())))
         .apply_if(operation, |rows, id| {
             rows.filter(Column::OperationId.eq(id.to_bytes().to_vec()))

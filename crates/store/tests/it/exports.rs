@@ -113,7 +113,7 @@ async fn days_of_the_ledger_add_up_to_all_of_it(home: &impl Home) {
     add_transfers(&mut raw).await;
     let begin = raw.number("SELECT min(created_at) FROM postings").await;
     let mut count = 0;
-    for day in 0..31 {
+    for day in 0..46 {
         let bound = |day: i64| Timestamp::from_micros(begin + day * 86_400_000_000);
         count += ledger(home, LedgerQuery { wallet: None, from: bound(day), to: bound(day + 1) })
             .await

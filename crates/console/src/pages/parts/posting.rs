@@ -35,7 +35,9 @@ pub(crate) fn table(
         ]
     };
     let empty = match list {
-        PostingList::Deposits => "There is no deposit. Nothing runs on a wallet without funds.",
+        PostingList::All | PostingList::Deposits => {
+            "There is no deposit. Nothing runs on a wallet without funds."
+        }
         PostingList::Adjustments => "Nothing was adjusted.",
         PostingList::Refunds => "Nothing was refunded.",
     };

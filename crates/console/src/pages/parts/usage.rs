@@ -10,8 +10,9 @@ use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use holdfast_wire::csv::group_name;
 
 use crate::kit::amount::{cents, percent};
-use crate::kit::cell::money;
+use crate::kit::cell::{Tone, money};
 use crate::kit::ranking::RankingEntry;
+use crate::kit::section::Notice;
 use crate::kit::tile::Tile;
 use crate::kit::time_axis::TimeAxis;
 use crate::kit::time_chart::{Period, Series, TimeChart};
@@ -23,6 +24,13 @@ pub(crate) struct CurrencyRows<'r> {
     pub(crate) currency: Currency,
     pub(crate) rows: Vec<&'r UsageRow>,
     pub(crate) total: Totals,
+}
+
+/// When usage counts, and when payments do.
+pub(crate) fn counted() -> Notice {
+    const TEXT: &str = "A charge and its refunds count in the hour (UTC) in which the request finished. Payments and \
+        the accountant's files count each row on the day on which it was booked.";
+    Notice::new(Tone::Plain, TEXT).link("Payments", "/payments")
 }
 
 /// Rows by currency, the one with the most volume first.

@@ -19,6 +19,33 @@ const DAYS: u32 = 7;
 /// Rows on the page.
 const ROWS: usize = 14;
 
+/// Whole days of the pace by which funds are spent.
+const PACE_DAYS: u32 = 7;
+
+/// Whole days for which the available funds last at the mean charge of the last whole days; nothing while nothing is
+/// charged, or while it is counted.
+pub(super) async fn days_left(
+    visit: &Visit,
+    record: &WalletRecord,
+) -> Result<Option<i64>, Failure> {
+    let today = day_of(visit.accounts().clock().await?);
+    let query = UsageQuery {
+        by: Grouping::by(GroupBy::Wallet),
+        filter: UsageFilter { wallet: Some(record.wallet.id), ..UsageFilter::default() },
+        period: Period { from: Some(days_before(today, PACE_DAYS)), to: Some(today) },
+        rows_max: None,
+    };
+    let ReportView::There(report, _at) =
+        visit.desk.usage(&visit.visitor, query, visit.desk.deadline()).await?
+    else {
+        return Ok(None);
+    };
+    // A wallet has one currency.
+    let charged = report.rows.first().map_or(0, |row| row.totals.charge.get());
+    let spans = record.wallet.available.get().saturating_mul(PACE_DAYS.into());
+    Ok(spans.checked_div(charged))
+}
+
 pub(super) async fn section(visit: &Visit, record: &WalletRecord) -> Result<Section, Failure> {
     let wallet = record.wallet.id.to_string();
     let first = days_before(day_of(visit.accounts().clock().await?), DAYS - 1);
