@@ -24,8 +24,8 @@ use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
 use crate::options::AdminOptions;
 use crate::{
-    admin_keys, api_keys, audit, events, jobs, ledger, offers, operations, people, postings, refusals,
-    routes, statement, usage, verbs, wallets, webhooks,
+    admin_keys, api_keys, audit, events, jobs, ledger, offers, operations, people, postings,
+    refusals, routes, statement, usage, verbs, wallets, webhooks,
 };
 
 /// The API of administration.

@@ -21,7 +21,6 @@
 mod call;
 mod commit;
 mod failure;
-mod failure_note;
 mod sink;
 
 use std::fmt;
@@ -33,7 +32,6 @@ use async_trait::async_trait;
 pub use self::call::{Call, ResponseMode, UnsupportedParam};
 pub use self::commit::CommitError;
 pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason, rejected_text};
-pub use self::failure_note::FailureNote;
 pub use self::sink::Sink;
 pub use crate::credential::NewApiKey;
 use crate::credential::{ApiKey, Credential};
@@ -42,6 +40,7 @@ use crate::limits::CounterReadings;
 use crate::operation::{Lease, Node, Operation, Receipt, SealedResult, Snapshot, Transition};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
+pub use crate::statistics::FailureNote;
 use crate::statistics::{BreakerReport, RefusalBatch, RouteFailure, RouteHour};
 use crate::usage::UsageReport;
 use crate::wallet::Wallet;

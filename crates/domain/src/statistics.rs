@@ -6,15 +6,17 @@
 //! is killed loses its last second.
 //!
 //! Never in here: a word of a prompt or an answer, a credential, or a model's name that the configuration does not
-//! have. A provider's words about a failure are in a [`FailureNote`](crate::ports::FailureNote), which is made without
+//! have. A provider's words about a failure are in a [`FailureNote`], which is made without
 //! them.
 
+mod failure_note;
 mod latencies;
 pub mod ring;
 mod route;
 
 use std::borrow::Cow;
 
+pub use self::failure_note::FailureNote;
 pub use self::latencies::{BOUNDS_MS, Latencies};
 pub use self::route::{
     AttemptOutcome, BreakerCondition, BreakerReport, FAILURES_KEPT, NodeBreaker, RouteFailure,

@@ -40,7 +40,7 @@ use crate::request_context::Submission;
 use crate::results::ResultLimiter;
 use crate::runner::{Runner, RunnerParts};
 use crate::serving_config::ServingConfig;
-use crate::statistics::{RefusalFacts, RouteCollector, StatisticsWriter};
+use crate::statistics::{LeaseState, RefusalFacts, RouteCollector, StatisticsWriter};
 use crate::tape::RunRegistry;
 
 /// The storage ports that an engine works on.
@@ -131,7 +131,10 @@ impl Engine {
         membership.begin(&authentication, &options);
         let live = Arc::new(LiveConfig::new(serving, &runner.metrics));
         membership.keepers.spawn(Arc::clone(&runner).end_reaped(Arc::clone(&live)));
-        statistics.watch_breakers(&membership, &live);
+        // Bound to a name, where the type becomes that of the trait.
+        let shared = Arc::clone(&membership);
+        let lease: Arc<dyn LeaseState> = shared;
+        statistics.watch_breakers(Arc::downgrade(&lease), &live);
         Ok(Arc::new(Self { authentication, membership, runner, front, live, statistics }))
     }
 

@@ -30,9 +30,9 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use holdfast_domain::admin::ports::EventOutbox;
 use holdfast_domain::conduct::{Conduct, Reconciliation};
-use holdfast_domain::operation::Snapshot;
+use holdfast_domain::operation::{Node, Snapshot};
 use holdfast_domain::ports::{Journal, Nodes, Unavailable};
-use holdfast_domain::{ErrorChain, OperationId};
+use holdfast_domain::{ErrorChain, OperationId, Timestamp};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -44,7 +44,7 @@ use self::reaped::ReapedOperations;
 use crate::authentication::Authentication;
 use crate::metrics::Metrics;
 use crate::options::Options;
-use crate::statistics::StatisticsWriter;
+use crate::statistics::{LeaseState, StatisticsWriter};
 use crate::tape::RunRegistry;
 
 /// Membership of this process: its node lease, and its work on the rows that all nodes share.
@@ -69,6 +69,16 @@ pub(crate) struct Membership {
     orphan_grace: Duration,
     /// Retention of sealed results, which a reload may change.
     retention: Mutex<Duration>,
+}
+
+impl LeaseState for Membership {
+    fn node(&self) -> &Node {
+        self.node.node()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.node.now()
+    }
 }
 
 /// Parts of a membership: storage ports, and what it shares with the runner.

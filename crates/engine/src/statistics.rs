@@ -16,12 +16,14 @@
 mod refusals;
 mod routes;
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-use holdfast_domain::ErrorChain;
+use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{Statistics, Unavailable};
+use holdfast_domain::{ErrorChain, Timestamp};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -29,7 +31,6 @@ use self::refusals::RefusalCollector;
 pub use self::refusals::RefusalFacts;
 pub(crate) use self::routes::{AttemptFacts, RouteCollector};
 use crate::live_config::LiveConfig;
-use crate::membership::Membership;
 use crate::options::Options;
 
 /// Interval between two additions to the store.
@@ -40,12 +41,20 @@ const PURGED_PER_COMMIT: u32 = 256;
 /// Commits of one purge; the rest is for the next one.
 const PURGE_COMMITS_MAX: u32 = 64;
 
+/// Lease of this process, under which it reports its circuit breakers. The membership has the statistics too, so they
+/// refer to it by this trait, and weakly.
+pub(crate) trait LeaseState: fmt::Debug + Send + Sync {
+    fn node(&self) -> &Node;
+    /// The database's clock.
+    fn now(&self) -> Timestamp;
+}
+
 /// Collectors of this process, and the store that they are added to.
 #[derive(Debug)]
 pub(crate) struct StatisticsWriter {
     port: Arc<dyn Statistics>,
     /// Lease under which breakers are reported, and the configuration that has them.
-    watched: OnceLock<(Weak<Membership>, Arc<LiveConfig>)>,
+    watched: OnceLock<(Weak<dyn LeaseState>, Arc<LiveConfig>)>,
     /// Attempts on routes.
     routes: Arc<RouteCollector>,
     /// Requests of known API keys that were refused.
@@ -73,9 +82,8 @@ impl StatisticsWriter {
     }
 
     /// Reports the breakers of the live configuration from now on. They are made after the statistics.
-    pub(crate) fn watch_breakers(&self, membership: &Arc<Membership>, live: &Arc<LiveConfig>) {
-        // Weak: the membership has the statistics, too.
-        self.watched.get_or_init(|| (Arc::downgrade(membership), Arc::clone(live)));
+    pub(crate) fn watch_breakers(&self, lease: Weak<dyn LeaseState>, live: &Arc<LiveConfig>) {
+        self.watched.get_or_init(|| (lease, Arc::clone(live)));
     }
 
     /// Sets the retention of hours, also of those that are kept already.
@@ -150,11 +158,10 @@ impl StatisticsWriter {
             self.routes.put_failures_back(failures.to_vec());
             return Err(error);
         }
-        let Some((membership, live)) = self.watched.get() else { return Ok(()) };
-        let Some(membership) = membership.upgrade() else { return Ok(()) };
-        let node = &membership.node;
-        if let Some(breakers) = self.routes.breakers(&live.get().offers(), node.now()) {
-            in_time(self.port.set_route_states(node.node(), &breakers)).await?;
+        let Some((lease, live)) = self.watched.get() else { return Ok(()) };
+        let Some(lease) = lease.upgrade() else { return Ok(()) };
+        if let Some(breakers) = self.routes.breakers(&live.get().offers(), lease.now()) {
+            in_time(self.port.set_route_states(lease.node(), &breakers)).await?;
             self.routes.set_written(breakers);
         }
         Ok(())

@@ -31,7 +31,7 @@ impl From<&RequestFailure> for Problem {
         match failure {
             RequestFailure::BadRequest(bad) => Self {
                 message: bad.message.clone().into(),
-                param: bad.param.clone(),
+                param: bad.param.as_deref().map(Box::from),
                 ..Self::new(bad.code)
             },
             RequestFailure::NotBound => {
@@ -49,33 +49,23 @@ impl From<&RequestFailure> for Problem {
                 message: no_price(&currency.to_string()).into(),
                 ..Self::of_model(Code::ModelNotAllowed)
             },
-            RequestFailure::ChargeLimit { hold, allowed } => Self {
-                message: format!(
-                    "This request may cost up to {} micros and Holdfast-Max-Charge-Micros allows {}: \
-                     raise that header, or lower max_completion_tokens.",
-                    hold.get(),
-                    allowed.get()
-                )
-                .into(),
-                ..Self::of_shortage(Code::ChargeLimitExceeded, *hold, Some(*allowed))
-            },
+            RequestFailure::ChargeLimit { hold, allowed } => charge_limit(*hold, *allowed),
             RequestFailure::InsufficientFunds { hold, available, visibility } => Self {
                 message: insufficient_funds(*hold, available.filter(|_| is_shown(*visibility)))
                     .into(),
                 ..Self::of_shortage(Code::InsufficientFunds, *hold, *available)
             },
-            RequestFailure::FundsHeld { hold, balance, visibility } => {
-                let shown = is_shown(*visibility).then_some(*balance);
-                Self {
-                    shortage: shortage(*hold, Some(balance.available)),
-                    ..funds_held(*hold, shown)
-                }
-            }
+            RequestFailure::FundsHeld { hold, balance, visibility } => Self {
+                shortage: shortage(*hold, Some(balance.available)),
+                ..funds_held(*hold, is_shown(*visibility).then_some(*balance))
+            },
             RequestFailure::LimitReached(reached) => limits::limit_problem(reached),
             RequestFailure::PassedOver(SkippedRoute { after: Some(time), .. }) => {
                 Self { retry: RetryAdvice::After(*time), ..Self::new(Code::UpstreamUnavailable) }
             }
-            RequestFailure::PassedOver(SkippedRoute { after: None, .. }) => Self::new(Code::Overloaded),
+            RequestFailure::PassedOver(SkippedRoute { after: None, .. }) => {
+                Self::new(Code::Overloaded)
+            }
             RequestFailure::TooManyWaiters => Self::new(Code::TooManyOperations),
             RequestFailure::TooManyResults(_) => Self::too_many_results(),
             RequestFailure::OtherRequest => Self::new(Code::IdempotencyKeyConflict),
@@ -86,9 +76,11 @@ impl From<&RequestFailure> for Problem {
             RequestFailure::NotRun(id, wait) => not_run(*id, *wait),
             RequestFailure::Refused(id, refusal) => {
                 let ErrorBody { code, param, .. } = refused(*refusal, *id);
-                Self { param: param.map(str::to_owned), ..Self::bound(code, *id) }
+                Self { param: param.map(Box::from), ..Self::bound(code, *id) }
             }
-            RequestFailure::ResultExpired(id, usage) => Self::billed(Code::ResultExpired, *id, usage),
+            RequestFailure::ResultExpired(id, usage) => {
+                Self::billed(Code::ResultExpired, *id, usage)
+            }
             RequestFailure::ResultSealed(id, usage) => Self::billed(Code::ResultSealed, *id, usage),
             RequestFailure::Storage(operation) => {
                 Self { operation: *operation, ..Self::new(Code::StorageUnavailable) }
@@ -114,6 +106,18 @@ const fn is_shown(visibility: BalanceVisibility) -> bool {
         BalanceVisibility::Shown => true,
         BalanceVisibility::Hidden => false,
     }
+}
+
+/// A request that may cost more than its caller allows.
+fn charge_limit(hold: Micros, allowed: Micros) -> Problem {
+    let message = format!(
+        "This request may cost up to {} micros and Holdfast-Max-Charge-Micros allows {}: raise that header, or lower \
+         max_completion_tokens.",
+        hold.get(),
+        allowed.get()
+    );
+    let problem = Problem::of_shortage(Code::ChargeLimitExceeded, hold, Some(allowed));
+    Problem { message: message.into(), ..problem }
 }
 
 /// An operation without an answer for good, with what is known of it.

@@ -73,7 +73,7 @@ fn is_host(text: &str) -> bool {
 pub(crate) fn no_host() -> Problem {
     Problem {
         message: "Send exactly one Host header, with the name that you connect to.".into(),
-        param: Some("Host".to_owned()),
+        param: Some("Host".into()),
         ..Problem::new(Code::InvalidValue)
     }
 }
@@ -161,7 +161,7 @@ pub(crate) fn run_mode(headers: &HeaderMap) -> Result<RunMode, Problem> {
     let is_true = once(headers, REPLAY_ONLY).is_some_and(|value| value.as_bytes() == b"true");
     is_true.then_some(RunMode::ReplayOnly).ok_or_else(|| Problem {
         message: "Send Holdfast-Replay-Only once, as `true`, or leave it out.".into(),
-        param: Some("Holdfast-Replay-Only".to_owned()),
+        param: Some("Holdfast-Replay-Only".into()),
         ..Problem::new(Code::InvalidValue)
     })
 }
@@ -180,7 +180,7 @@ pub(crate) fn max_charge(headers: &HeaderMap) -> Result<Option<Micros>, Arc<BadR
     micros.map(|micros| Some(Micros::new(micros))).ok_or_else(|| {
         Arc::new(BadRequest {
             code: Code::InvalidValue,
-            param: Some("Holdfast-Max-Charge-Micros".to_owned()),
+            param: Some("Holdfast-Max-Charge-Micros".into()),
             message: "Send Holdfast-Max-Charge-Micros once, as a whole number of micros."
                 .to_owned(),
         })

@@ -24,7 +24,7 @@ use holdfast_wire::error::{Code, ErrorBody};
 pub(crate) struct Problem {
     pub(crate) code: Code,
     pub(crate) message: Cow<'static, str>,
-    pub(crate) param: Option<String>,
+    pub(crate) param: Option<Box<str>>,
     /// Charge in micros, where it is known; `Some(0)` promises that nothing was charged.
     pub(crate) charged: Option<Micros>,
     pub(crate) operation: Option<OperationId>,
@@ -147,7 +147,7 @@ impl Problem {
 
     /// Error about the field `model`.
     pub(crate) fn of_model(code: Code) -> Self {
-        Self { param: Some("model".to_owned()), ..Self::new(code) }
+        Self { param: Some("model".into()), ..Self::new(code) }
     }
 
     /// Error after the key was bound: nothing is promised about a charge that the code leaves open.

@@ -76,6 +76,7 @@ mod frames;
 mod images;
 pub mod kinds;
 mod late_system;
+mod long_reading;
 mod media;
 mod proof;
 mod provider;

@@ -18,7 +18,6 @@
 //! worker; `LONG_READINGS` for long readings at once; `PIECES_A_TURN` deltas between two yields.
 
 use std::ops::ControlFlow;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -27,22 +26,15 @@ use holdfast_domain::ports::{Call, CallFailure, ResponseMode, Sink, UnreadableRe
 use holdfast_domain::usage::UsageReport;
 use holdfast_wire::chat::chunk::split_delta;
 use holdfast_wire::chat::upstream::Completion;
-use tokio::sync::Semaphore;
 
 use crate::adapter::Adapter;
+use crate::long_reading::{INLINE_BYTES_MAX, offload};
 use crate::proof;
 use crate::stream_decoder::StreamDecoder;
 use holdfast_net::{TURN_BYTES, UpstreamResponse};
 
-/// Length up to which an answer or an event is read by a worker of the runtime, in bytes: one byte
-/// may cost some 50 ns, and whoever shares the worker must not wait for more.
-pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
-
 /// The pieces of a long one that are told before other work has its turn.
 const PIECES_A_TURN: usize = 16;
-
-/// Permits to read a long answer or event: each reading may take many times its length in memory.
-static LONG_READINGS: Semaphore = Semaphore::const_new(2);
 
 /// Lengths of an answer and of an event, in bytes at most.
 #[derive(Debug, Clone, Copy)]
@@ -201,26 +193,5 @@ impl Sink for DeltaBuffer {
 
     fn on_usage(&mut self, report: UsageReport) {
         self.usage = Some(report);
-    }
-}
-
-/// Runs a long reading on a blocking thread, when a permit is free. The reading goes to its end,
-/// and keeps its permit until then, also where nobody waits for it any more.
-pub(crate) async fn offload<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
-    let place = LONG_READINGS.acquire().await;
-    // The permit goes along: a call that is dropped meanwhile cannot stop the thread, and must not
-    // let another reading begin beside it.
-    let reading = tokio::task::spawn_blocking(move || {
-        let read = read();
-        drop(place);
-        read
-    });
-    match reading.await {
-        Ok(read) => read,
-        Err(ended) => match ended.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            // The runtime ends, and this task with it.
-            Err(_cancelled) => std::future::pending().await,
-        },
     }
 }

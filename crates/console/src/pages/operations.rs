@@ -19,7 +19,7 @@ use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::operation::{self, HEAD, MODEL, charge, read_model, row};
 use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
-use crate::pages::refusals;
+use crate::pages::parts::refusal;
 
 const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";
@@ -55,7 +55,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
         return Ok(Table::new("Found", &HEAD, rows, EMPTY));
     }
     if visit.query.get(SCOPE) == Some(REFUSED) {
-        return refusals::found(visit, [FROM, TO]).await;
+        return refusal::found(visit, [FROM, TO]).await;
     }
     let filter = read_filter(visit).await?;
     let is_of_all = filter.scope == Scope::All;

@@ -5,6 +5,7 @@
 //! in the hour in which the request finished: each page links to the other.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use axum::response::Response;
 use holdfast_accounts::Reference;
@@ -78,10 +79,9 @@ fn kinds(chosen: &str, wallet: Option<&str>) -> Choices {
 async fn table(visit: &Visit, rows: &[PostingListing]) -> Result<Table, Failure> {
     let mut wallets: BTreeMap<WalletId, WalletRecord> = BTreeMap::new();
     for PostingListing { posting, .. } in rows {
-        if !wallets.contains_key(&posting.wallet) {
+        if let Entry::Vacant(vacant) = wallets.entry(posting.wallet) {
             let id = Reference::Id(Uuid::from_bytes(posting.wallet.to_bytes()));
-            let record = visit.accounts().wallet(visit.principal(), &id).await?;
-            wallets.insert(posting.wallet, record);
+            vacant.insert(visit.accounts().wallet(visit.principal(), &id).await?);
         }
     }
     let row = |listing: &PostingListing| {

@@ -1,44 +1,20 @@
-//! Refused requests: the newest of each API key, as a filter of the operations, and the page of one that says why.
+//! The page of one refused request: why, with the amounts that were compared.
 //!
 //! Never: a prompt, or a model's name that the configuration does not have.
 
 use holdfast_accounts::{AccountsError, Reference};
-use holdfast_domain::admin::listing::Period;
-use holdfast_domain::admin::{RefusalFilter, Thing};
+use holdfast_domain::admin::Thing;
 use holdfast_domain::statistics::{RefusedRequest, Shortage};
 use holdfast_domain::{Currency, RequestId};
 use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Tone, money};
-use crate::kit::moment;
 use crate::kit::page::Page;
-use crate::kit::paging::Pages;
-use crate::kit::section::{Facts, Notice, Table};
+use crate::kit::section::{Facts, Notice};
 use crate::kit::visit::Visit;
-use crate::pages::parts::reference::{self, Names};
-use crate::pages::parts::refusal::{EMPTY, HEAD, cause, rows};
-
-/// The table of refused requests under the fields of the operations' filter.
-pub(crate) async fn found(visit: &Visit, [from, to]: [&str; 2]) -> Result<Table, Failure> {
-    let wallet = reference::wallet(visit, &visit.query).await?;
-    let filter = RefusalFilter {
-        wallet,
-        api_key: reference::api_key(visit, &visit.query, wallet).await?,
-        code: visit.query.get("code").map(str::to_owned),
-        period: Period {
-            from: moment::read(&visit.query, from)?,
-            to: moment::read(&visit.query, to)?,
-        },
-    };
-    let pages = Pages::new(visit, "/operations", &visit.query);
-    let (accounts, principal) = (visit.accounts(), visit.principal());
-    let listed = accounts.refused_requests(principal, filter.clone(), pages.request()?).await?;
-    let next = pages.next(listed.next)?;
-    let rows = rows(visit, &listed.rows, filter).await?;
-    let title = "Newest first: of each API key the last 100, and the last 10 of each code";
-    Ok(Table::new(title, &HEAD, rows, EMPTY).next(next))
-}
+use crate::pages::parts::reference::Names;
+use crate::pages::parts::refusal::cause;
 
 /// The page of one refused request.
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {

@@ -5,6 +5,7 @@
 //! source in the adapter's table, and anything without a row is unknown.
 
 use crate::operation::ProviderRefusal;
+use crate::statistics::FailureNote;
 
 /// Failure of a call: all that is proven about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -30,6 +31,26 @@ impl CallFailure {
             Self::Refused(_) => "refused",
             Self::Unknown(why) => why.label(),
         }
+    }
+
+    /// Note for the statistics of routes, if the provider gave no text.
+    #[must_use]
+    pub fn note(&self) -> FailureNote {
+        let text = match self {
+            Self::NotRun(NotRunProof::Connect) => "not connected",
+            Self::NotRun(NotRunProof::RateLimited) => "rate limited",
+            Self::NotRun(NotRunProof::Overloaded) => "overloaded",
+            Self::NotRun(NotRunProof::Account) => "account or route rejected",
+            Self::Refused(_) => "request refused",
+            Self::Unknown(UnknownReason::Status) => "status without a known meaning",
+            Self::Unknown(UnknownReason::Broken) => "connection broken after the request was sent",
+            Self::Unknown(UnknownReason::Timeout) => "timed out after the request was sent",
+            Self::Unknown(UnknownReason::Cut) => "cut by the gateway",
+            Self::Unknown(UnknownReason::Unreadable(why)) => {
+                return FailureNote::new(&format!("status 200: {why}"));
+            }
+        };
+        FailureNote::new(text)
     }
 }
 

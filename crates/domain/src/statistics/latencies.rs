@@ -59,8 +59,9 @@ impl Latencies {
     /// Text of a column: the counts in the order of the buckets, without the zeros at the end.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let used = self.0.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        let counts: Vec<_> = self.0.iter().take(used).map(u64::to_string).collect();
+        let last = self.0.iter().rposition(|count| *count > 0);
+        let used = last.and_then(|last| self.0.get(..=last)).unwrap_or(&[]);
+        let counts: Vec<_> = used.iter().map(u64::to_string).collect();
         counts.join(" ")
     }
 

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use super::FailureNote;
 use crate::model::PublicModelId;
-use crate::ports::FailureNote;
 use crate::statistics::Latencies;
 use crate::{NodeName, Timestamp};
 

@@ -40,11 +40,11 @@ pub struct RefusalFacts {
 
 /// Refusals that are not written yet.
 #[derive(Debug, Default)]
-pub(crate) struct RefusalCollector(Mutex<Collected>);
+pub(crate) struct RefusalCollector(Mutex<RefusalBuffer>);
 
 /// Refusals between two writes.
 #[derive(Debug, Default)]
-pub(crate) struct Collected {
+pub(crate) struct RefusalBuffer {
     keys: HashMap<ApiKeyId, KeyRefusals>,
     /// Requests in all lists.
     listed: usize,
@@ -57,13 +57,12 @@ pub(crate) struct Collected {
 pub(crate) struct KeyRefusals {
     wallet: WalletId,
     /// A few: each code once, twice as an hour ends.
-    codes: Vec<CodeRefusals>,
+    /// By code and hour: a flush may be late.
+    codes: BTreeMap<(&'static str, Timestamp), CodeRefusals>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct CodeRefusals {
-    code: &'static str,
-    hour: Timestamp,
     count: u64,
     /// The newest of them, oldest first.
     newest: VecDeque<RefusedRequest>,
@@ -85,14 +84,14 @@ impl RefusalCollector {
         let request =
             RefusedRequest { id, at, api_key, wallet, code: code_of_row, status, model, shortage };
         let mut collected = self.lock();
-        let Collected { keys, listed, uncounted } = &mut *collected;
+        let RefusalBuffer { keys, listed, uncounted } = &mut *collected;
         if keys.len() >= KEYS_MAX && !keys.contains_key(&api_key) {
             *uncounted = uncounted.saturating_add(1);
             return;
         }
         let of_key =
-            keys.entry(api_key).or_insert_with(|| KeyRefusals { wallet, codes: Vec::new() });
-        let of_code = of_key.of(code, hour_of(at));
+            keys.entry(api_key).or_insert_with(|| KeyRefusals { wallet, codes: BTreeMap::new() });
+        let of_code = of_key.codes.entry((code, hour_of(at))).or_default();
         of_code.count = of_code.count.saturating_add(1);
         if of_code.newest.len() >= LISTED_OF_CODE && of_code.newest.pop_front().is_some() {
             *listed = listed.saturating_sub(1);
@@ -104,24 +103,25 @@ impl RefusalCollector {
     }
 
     /// Takes all that was collected.
-    pub(crate) fn take(&self) -> Collected {
+    pub(crate) fn take(&self) -> RefusalBuffer {
         std::mem::take(&mut *self.lock())
     }
 
     /// Takes refusals back that were not written. They are older than those that came meanwhile.
     pub(crate) fn put_back(&self, keys: impl Iterator<Item = (ApiKeyId, KeyRefusals)>) {
         let mut collected = self.lock();
-        let Collected { keys: own, listed, uncounted } = &mut *collected;
+        let RefusalBuffer { keys: own, listed, uncounted } = &mut *collected;
         for (api_key, KeyRefusals { wallet, codes }) in keys {
             if own.len() >= KEYS_MAX && !own.contains_key(&api_key) {
-                let counts = codes.iter().map(|of_code| of_code.count);
+                let counts = codes.values().map(|of_code| of_code.count);
                 *uncounted = counts.fold(*uncounted, u64::saturating_add);
                 continue;
             }
-            let of_key =
-                own.entry(api_key).or_insert_with(|| KeyRefusals { wallet, codes: Vec::new() });
-            for before in codes {
-                let of_code = of_key.of(before.code, before.hour);
+            let of_key = own
+                .entry(api_key)
+                .or_insert_with(|| KeyRefusals { wallet, codes: BTreeMap::new() });
+            for (key, before) in codes {
+                let of_code = of_key.codes.entry(key).or_default();
                 of_code.count = of_code.count.saturating_add(before.count);
                 for request in before.newest.into_iter().rev() {
                     if of_code.newest.len() < LISTED_OF_CODE && *listed < LISTED_MAX {
@@ -133,24 +133,13 @@ impl RefusalCollector {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Collected> {
+    fn lock(&self) -> MutexGuard<'_, RefusalBuffer> {
         // Counts are whole after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl KeyRefusals {
-    fn of(&mut self, code: &'static str, hour: Timestamp) -> &mut CodeRefusals {
-        let is_same = |of_code: &CodeRefusals| of_code.code == code && of_code.hour == hour;
-        let at = self.codes.iter().position(is_same).unwrap_or(self.codes.len());
-        if at == self.codes.len() {
-            self.codes.push(CodeRefusals { code, hour, count: 0, newest: VecDeque::new() });
-        }
-        &mut self.codes[at]
-    }
-}
-
-impl Collected {
+impl RefusalBuffer {
     /// Batches of a few API keys each, with what they are made of.
     pub(crate) fn into_batches(self) -> Vec<KeysOfBatch> {
         // Sorted: of two processes that add at once, none waits for a row of the other that waits for one of its own.
@@ -168,7 +157,7 @@ impl Collected {
 fn batch(keys: &[(ApiKeyId, KeyRefusals)]) -> RefusalBatch {
     let mut batch = RefusalBatch::default();
     for (api_key, KeyRefusals { wallet, codes }) in keys {
-        for CodeRefusals { code, hour, count, newest } in codes {
+        for ((code, hour), CodeRefusals { count, newest }) in codes {
             let of = RefusalHour {
                 hour: *hour,
                 wallet: *wallet,

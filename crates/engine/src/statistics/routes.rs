@@ -38,11 +38,11 @@ pub(crate) struct AttemptFacts<'a> {
 
 /// Attempts that are not written yet.
 #[derive(Debug, Default)]
-pub(crate) struct RouteCollector(Mutex<Collected>);
+pub(crate) struct RouteCollector(Mutex<RouteBuffer>);
 
 /// Attempts between two writes.
 #[derive(Debug, Default)]
-struct Collected {
+struct RouteBuffer {
     rows: HashMap<Arc<str>, Vec<RouteHour>>,
     failures: HashMap<Arc<str>, VecDeque<RouteFailure>>,
     /// First failure of each route since its last answer: kept over writes.
@@ -64,7 +64,7 @@ impl RouteCollector {
     pub(crate) fn note(&self, at: Timestamp, facts: AttemptFacts<'_>) {
         let AttemptFacts { route, model, outcome, took, first_token, failure } = facts;
         let mut collected = self.lock();
-        let Collected { rows, failures, failing, breakers } = &mut *collected;
+        let RouteBuffer { rows, failures, failing, breakers } = &mut *collected;
         let failing_since = match outcome {
             AttemptOutcome::Answered | AttemptOutcome::Refused => {
                 if !failing.is_empty() {
@@ -155,7 +155,7 @@ impl RouteCollector {
         self.lock().breakers.written = Some(reports);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Collected> {
+    fn lock(&self) -> MutexGuard<'_, RouteBuffer> {
         // Counts are whole after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -302,7 +302,7 @@ impl<'a> Params<'a> {
                 let refused = Problem::new(Code::UnknownParameter);
                 return Err(Problem {
                     message: message.into(),
-                    param: Some(shown(&name)),
+                    param: Some(shown(&name).into()),
                     ..refused
                 });
             }
@@ -360,7 +360,7 @@ fn shown(name: &str) -> String {
 fn bad(name: &str, message: impl Into<Cow<'static, str>>) -> Problem {
     Problem {
         message: message.into(),
-        param: Some(name.to_owned()),
+        param: Some(name.into()),
         ..Problem::new(Code::InvalidValue)
     }
 }

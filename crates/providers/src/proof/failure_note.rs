@@ -26,7 +26,7 @@ use http::{Request, StatusCode};
 use super::echoes::{Echoes, printed_text};
 use super::{UpstreamErrorBody, credentials};
 use crate::adapter::ErrorResponse;
-use crate::response::{INLINE_BYTES_MAX, offload};
+use crate::long_reading::{INLINE_BYTES_MAX, offload};
 
 /// Length of a request up to which it is searched, in bytes.
 pub(crate) const SENT_BYTES_MAX: usize = 1024 * 1024;

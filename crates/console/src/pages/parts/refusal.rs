@@ -13,21 +13,43 @@ use holdfast_wire::error::Code;
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::moment;
+use crate::kit::paging::Pages;
 use crate::kit::section::Table;
 use crate::kit::visit::Visit;
-use crate::pages::parts::reference::Names;
+use crate::pages::parts::reference::{self, Names};
 
 /// Head of a table of refused requests.
-pub(crate) const HEAD: [&str; 6] =
-    ["Refused", "Code", "Model", "API key", "Wallet", "Like it in that hour"];
+const HEAD: [&str; 6] = ["Refused", "Code", "Model", "API key", "Wallet", "Like it in that hour"];
 /// Sentence of a list without a row.
-pub(crate) const EMPTY: &str = "No request was refused lately.";
+const EMPTY: &str = "No request was refused lately.";
 
 /// Rows that other pages show.
 const LATEST: PageRequest = PageRequest::first(Order::Newest, 5);
 
+/// The table of refused requests under the fields of the operations' filter.
+pub(crate) async fn found(visit: &Visit, [from, to]: [&str; 2]) -> Result<Table, Failure> {
+    let wallet = reference::wallet(visit, &visit.query).await?;
+    let filter = RefusalFilter {
+        wallet,
+        api_key: reference::api_key(visit, &visit.query, wallet).await?,
+        code: visit.query.get("code").map(str::to_owned),
+        period: Period {
+            from: moment::read(&visit.query, from)?,
+            to: moment::read(&visit.query, to)?,
+        },
+    };
+    let pages = Pages::new(visit, "/operations", &visit.query);
+    let (accounts, principal) = (visit.accounts(), visit.principal());
+    let listed = accounts.refused_requests(principal, filter.clone(), pages.request()?).await?;
+    let next = pages.next(listed.next)?;
+    let rows = rows(visit, &listed.rows, filter).await?;
+    let title = "Newest first: of each API key the last 100, and the last 10 of each code";
+    Ok(Table::new(title, &HEAD, rows, EMPTY).next(next))
+}
+
 /// Rows under [`HEAD`]. The numbers are of what the filter admits.
-pub(crate) async fn rows(
+async fn rows(
     visit: &Visit,
     requests: &[RefusedRequest],
     filter: RefusalFilter,

@@ -20,7 +20,7 @@ use std::time::Duration;
 use holdfast_domain::RequestKey;
 use holdfast_domain::operation::{Attempt, Operation};
 use holdfast_domain::ports::{
-    Call, CallFailure as ProviderFailure, FailureNote, NotRunProof, ResponseMode, UnknownReason,
+    Call, CallFailure as ProviderFailure, NotRunProof, ResponseMode, UnknownReason,
     UnreadableReason, rejected_text,
 };
 use holdfast_domain::state::ProviderStates;
@@ -120,7 +120,7 @@ impl Run<'_> {
         };
         let failure = called.as_ref().err().filter(|_| outcome.is_failure()).map(|failure| {
             let note = answer.failure_note.clone();
-            (failure.label(), note.unwrap_or_else(|| FailureNote::of_failure(failure)))
+            (failure.label(), note.unwrap_or_else(|| failure.note()))
         });
         let moments = answer.moments;
         let first_token = moments.first_chunk.filter(|_| answer.is_streaming()).and_then(|first| {

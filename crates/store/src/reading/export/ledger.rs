@@ -108,15 +108,16 @@ impl LedgerPages {
     }
 
     async fn rows(&self, part: Part) -> Result<Vec<LedgerRow>, Unavailable> {
-        let (columns, order, read): (_, _, fn(&QueryResult) -> Result<LedgerRow, BadRow>) =
-            match part.table {
-                ExportedTable::Operations => (COLUMNS.to_owned(), "ORDER BY o.seq, t.leg", charge),
-                ExportedTable::Postings => {
-                    (format!("{COLUMNS}, {OF_POSTING}"), "ORDER BY t.seq", posting)
-                }
-            };
+        let (columns, order) = match part.table {
+            ExportedTable::Operations => (COLUMNS.to_owned(), "ORDER BY o.seq, t.leg"),
+            ExportedTable::Postings => (format!("{COLUMNS}, {OF_POSTING}"), "ORDER BY t.seq"),
+        };
         let sql = self.sql(&columns, order, part.table);
         let rows = self.reader.query(&sql, self.binds(part)).await?;
+        let read = |row: &QueryResult| match part.table {
+            ExportedTable::Operations => charge(row),
+            ExportedTable::Postings => posting(row),
+        };
         rows.iter().map(read).collect::<Result<_, _>>().map_err(unavailable)
     }
 }

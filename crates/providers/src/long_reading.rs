@@ -1,0 +1,36 @@
+//! Readings that take longer than a worker of the runtime may: of a long answer, event or request.
+//!
+//! Such a reading runs on a blocking thread under one of few permits, because each may take many times its length in
+//! memory. Short ones never come here: a thread costs more than they do.
+
+use std::panic::resume_unwind;
+
+use tokio::sync::Semaphore;
+
+/// Length up to which an answer or an event is read by a worker of the runtime, in bytes: one byte
+/// may cost some 50 ns, and whoever shares the worker must not wait for more.
+pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Permits to read a long answer or event: each reading may take many times its length in memory.
+static LONG_READINGS: Semaphore = Semaphore::const_new(2);
+
+/// Runs a long reading on a blocking thread, when a permit is free. The reading goes to its end,
+/// and keeps its permit until then, also where nobody waits for it any more.
+pub(crate) async fn offload<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
+    let place = LONG_READINGS.acquire().await;
+    // The permit goes along: a call that is dropped meanwhile cannot stop the thread, and must not
+    // let another reading begin beside it.
+    let reading = tokio::task::spawn_blocking(move || {
+        let read = read();
+        drop(place);
+        read
+    });
+    match reading.await {
+        Ok(read) => read,
+        Err(ended) => match ended.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            // The runtime ends, and this task with it.
+            Err(_cancelled) => std::future::pending().await,
+        },
+    }
+}
