@@ -42,13 +42,13 @@ struct InterruptedExport;
 #[must_use]
 pub fn statement_file(file: StatementFile, format: FileFormat) -> Response {
     let StatementFile { wallet, period, export } = file;
-    let StatementExport { opening, closing, pages, .. } = export;
+    let StatementExport { opening, closing, until, rows: _, pages } = export;
     let rows = StatementFileRows { format, period, currency: wallet.wallet.currency };
     let body = body(
         rows.opening(opening),
         pages,
         move |entry| rows.entry(entry),
-        move |count| rows.closing(closing, count),
+        move |count| rows.closing(closing, until, count),
     );
     answer(body, format, &file_name("statement", Some(&wallet), period, format))
 }
@@ -56,13 +56,13 @@ pub fn statement_file(file: StatementFile, format: FileFormat) -> Response {
 /// Payments and charges as a file.
 #[must_use]
 pub fn ledger_file(file: LedgerFile, format: FileFormat) -> Response {
-    let LedgerFile { wallet, period, export: LedgerExport { query, pages } } = file;
+    let LedgerFile { wallet, period, export: LedgerExport { query: _, until, pages } } = file;
     let rows = LedgerFileRows { format };
     let body = body(
         rows.head(),
         pages,
         move |row| rows.row(row),
-        move |count| rows.closing(query.to, count),
+        move |count| rows.closing(until, count),
     );
     answer(body, format, &file_name("ledger", wallet.as_ref(), period, format))
 }

@@ -200,8 +200,8 @@ pub enum Migrate {
     /// Copy the ledger of a SQLite file, which no gateway serves meanwhile, into an empty PostgreSQL database that
     /// `migrate up` has prepared; afterwards only the copy is served
     Copy {
-        /// Database of the copy: postgres://USER:PASSWORD@HOST/DATABASE; without a password, that of PGPASSWORD or
-        /// of the password file
+        /// Database of the copy: postgres://OWNER@HOST/DATABASE?sslmode=verify-full, with the password of PGPASSWORD
+        /// or of the password file
         #[arg(long, value_name = "URL")]
         to: String,
     },

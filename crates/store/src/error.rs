@@ -131,6 +131,12 @@ pub enum FileLost {
     /// The log, or its index, is not there any more.
     #[error("{0} was removed while its database was served: no commit is acknowledged any more")]
     LogRemoved(PathBuf),
+    /// The ledger was copied to a server, which has it now.
+    #[error(
+        "the ledger of {0} was copied to a server: work on that database, or start `holdfast serve --again` if the copy \
+         was given up"
+    )]
+    Copied(PathBuf),
     /// Another file has the name of the log or of its index.
     #[error("{0} is another file than the one that the served database uses: it was replaced")]
     LogReplaced(PathBuf),

@@ -46,8 +46,8 @@ const EXAMPLES: &[[&str; 2]] = &[
     ["holdfast migrate down", "holdfast migrate down --yes"],
     ["holdfast migrate status", "holdfast migrate status --json"],
     [
-        "holdfast migrate copy --to postgres://holdfast@db.internal/holdfast",
-        "holdfast migrate copy --to postgres://holdfast@db.internal/holdfast --json",
+        "holdfast migrate copy --to postgres://holdfast_owner@db.internal/holdfast?sslmode=verify-full",
+        "holdfast migrate copy --to postgres://holdfast_owner@db.internal/holdfast?sslmode=verify-full --json",
     ],
     ["holdfast backup /var/backups/holdfast.db", "holdfast backup monday.db --json"],
     [

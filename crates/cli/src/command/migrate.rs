@@ -85,7 +85,7 @@ async fn copied(output: Output, from: &DatabaseUrl, to: &str) -> Result {
     let to = DatabaseUrl::parse(to)
         .map_err(|error| CommandFailure::Usage(anyhow!("{NOTHING}: --to is not a URL: {error}")))?;
     migrate::exists(from).context(NOTHING)?;
-    let _nobody_serves = ServeLock::take(from).context(NOTHING)?;
+    let _right_to_serve = ServeLock::take(from).context(NOTHING)?;
     let progress = |it: &TableCopy| note(&format!("copied: {} rows of {}", it.rows, it.table));
     let copied = copy(from, &to, progress).await;
     if let Err(error @ (CopyError::NotAFile | CopyError::NotAServer | CopyError::Filled(_))) =
@@ -96,7 +96,7 @@ async fn copied(output: Output, from: &DatabaseUrl, to: &str) -> Result {
     let tables: Vec<_> =
         copied.context("the copy was not confirmed")?.into_iter().map(TableView::from).collect();
     note(&format!(
-        "the file is marked, and `serve` refuses it: set database.url to {to}, keep server.secrets, and start the gateway"
+        "the file is marked, and `serve` refuses it: set database.url to {to} with its password, keep server.secrets, and start the gateway"
     ));
     Table::whole(output, &TABLES).print(&tables, &tables, |table, name| match name {
         "table" => table.table.clone(),

@@ -52,11 +52,12 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Wallet) -> Result {
         Command::List(filter) => list(desk, filter).await,
         Command::Ledger { wallet, period, limit, file, columns } => {
             let period = period.period()?;
+            let found = find(desk, &wallet).await?;
             if let Some(file) = file.create(desk.output)? {
-                return statement::export(desk, &find(desk, &wallet).await?, period, file).await;
+                return statement::export(desk, &found, period, file).await;
             }
             let order = StatementOrder::new(desk.output, period, limit, &columns)?;
-            statement::show(desk, &find(desk, &wallet).await?, &order).await
+            statement::show(desk, &found, &order).await
         }
     }
 }

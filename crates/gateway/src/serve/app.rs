@@ -64,8 +64,9 @@ impl App {
         // Before anything is written: the lock of a file proves that no other process serves it. A server's database
         // may have several.
         let lock = Arc::new(ServeLock::take(&config.database).context("serve was not started")?);
-        start::refuse_copied(&config, again).context("serve was not started")?;
         let listeners = Listeners::bind(&config)?;
+        // After the ports: a start that fails for one of them must not take the mark away.
+        start::refuse_copied(&config, again).context("serve was not started")?;
         let addresses = listeners.addresses()?;
         let store = start::store(&config, Arc::clone(&lock)).await?;
         let secrets =

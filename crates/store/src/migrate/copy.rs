@@ -7,9 +7,10 @@
 //! The copy is one transaction on the server: an interruption leaves an empty database, and the command is started
 //! again. Each table is read back before COMMIT, and its rows are compared by number and digest with those of the file.
 //!
-//! Before COMMIT the file is marked as copied, because two databases that both serve would sell the same balance twice.
-//! A crash between mark and COMMIT leaves a marked file and an empty server; [`forget`] removes the mark. The caller
-//! holds the right to serve the file meanwhile, so that no gateway writes into it.
+//! One transaction of the file keeps all of its writers out, and ends with its mark as copied: two databases that both
+//! serve would sell the same balance twice, and a deposit on the file would be in no ledger that is served. A marked file
+//! is read by every command and written by none. A crash between mark and COMMIT leaves a marked file and an empty
+//! server; [`forget`] removes the mark. The caller holds the right to serve the file meanwhile.
 //!
 //! Tables and columns are read from both catalogs and must agree, so a later migration needs no line here. Triggers of
 //! the tables are off in the transaction: they forbid what a copy does, such as an entry of the audit log that is not
@@ -30,9 +31,15 @@ use super::{BUSY, LOCK};
 use crate::backend;
 use crate::error::SchemaError;
 use crate::schema::url::DatabaseUrl;
+use crate::sqlite::connect::{self, COPIED, COPIED_MARK};
 
-/// `user_version` of a file whose ledger was copied: `HFMV`. The schema uses that number for nothing else.
-const MARK: i64 = 0x4846_4D56;
+/// Begin of the transaction on the server. It may wait for the file for as long as a writer of the file does.
+const BEGIN: [&str; 4] = [
+    "BEGIN ISOLATION LEVEL READ COMMITTED",
+    LOCK,
+    "SET LOCAL bytea_output = 'hex'",
+    "SET LOCAL idle_in_transaction_session_timeout = 0",
+];
 /// Bytes of lines that are sent at once.
 const CHUNK: usize = 1 << 20;
 /// Chunks that the file's reader may be ahead of the server.
@@ -70,11 +77,16 @@ pub enum CopyError {
     #[error("the configured database is not a SQLite file")]
     NotAFile,
     /// The target is not a server.
-    #[error("the target is not a PostgreSQL server: write postgres://USER:PASSWORD@HOST/DATABASE")]
+    #[error("the target is not a PostgreSQL server: write postgres://OWNER@HOST/DATABASE?sslmode=verify-full")]
     NotAServer,
     /// One of the databases does not have the schema of this program.
     #[error("{0} does not have this program's schema")]
     Schema(&'static str, #[source] SchemaError),
+    /// The file was copied before.
+    #[error(
+        "the ledger of {0} was copied before: if that copy was given up, `holdfast serve --again` removes the mark"
+    )]
+    Copied(PathBuf),
     /// The target has rows.
     #[error("table {0} of the target has rows: a ledger is copied into an empty database")]
     Filled(String),
@@ -152,16 +164,15 @@ pub async fn copy(
     Ok(tables)
 }
 
-/// True if the ledger of this file was copied to a server, which serves it now. A server is never marked.
+/// True if the ledger of this file was copied to a server, which has it now. A server is never marked.
 ///
 /// # Errors
 ///
 /// If the file cannot be read.
 pub fn is_copied(url: &DatabaseUrl) -> Result<bool, CopyError> {
     let Some(file) = url.file() else { return Ok(false) };
-    let read =
-        || opened(file)?.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
-    Ok(read().map_err(|error| CopyError::File(file.to_owned(), error))? == MARK)
+    let read = || connect::is_copied(&opened(file)?);
+    read().map_err(|error| CopyError::File(file.to_owned(), error))
 }
 
 /// Removes the mark of a copied file, so that it is served again.
@@ -171,11 +182,11 @@ pub fn is_copied(url: &DatabaseUrl) -> Result<bool, CopyError> {
 /// If the file cannot be written.
 pub fn forget(url: &DatabaseUrl) -> Result<(), CopyError> {
     let Some(file) = url.file() else { return Ok(()) };
-    mark(file, 0)
+    unmark(file)
 }
 
-fn mark(file: &Path, mark: i64) -> Result<(), CopyError> {
-    let write = || opened(file)?.pragma_update(None, "user_version", mark);
+fn unmark(file: &Path) -> Result<(), CopyError> {
+    let write = || opened(file)?.pragma_update(None, COPIED, 0);
     write().map_err(|error| CopyError::File(file.to_owned(), error))
 }
 
@@ -187,19 +198,58 @@ fn opened(file: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// The file in one transaction that keeps every other writer out: commands work without the right to serve, and what
+/// they wrote after their table was read would be lost.
+struct SourceFile {
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl SourceFile {
+    fn begin(path: &Path) -> Result<Self, CopyError> {
+        let begin = || {
+            let connection = opened(path)?;
+            connection.execute_batch("BEGIN IMMEDIATE")?;
+            let is_copied = connect::is_copied(&connection)?;
+            Ok((connection, is_copied))
+        };
+        let (connection, is_copied) =
+            begin().map_err(|error| CopyError::File(path.to_owned(), error))?;
+        if is_copied {
+            return Err(CopyError::Copied(path.to_owned()));
+        }
+        Ok(Self { path: path.to_owned(), connection })
+    }
+
+    fn failed(&self, error: rusqlite::Error) -> CopyError {
+        CopyError::File(self.path.clone(), error)
+    }
+
+    /// Marks the file and lets others write, who find the mark.
+    fn end(self) -> Result<(), CopyError> {
+        let end = || {
+            self.connection.pragma_update(None, COPIED, COPIED_MARK)?;
+            self.connection.execute_batch("COMMIT")
+        };
+        end().map_err(|error| self.failed(error))
+    }
+}
+
 async fn within_transaction(
     file: &Path,
     server: &mut PgConnection,
     progress: impl Fn(&TableCopy),
 ) -> Result<Vec<TableCopy>, CopyError> {
-    for sql in ["BEGIN ISOLATION LEVEL READ COMMITTED", LOCK, "SET LOCAL bytea_output = 'hex'"] {
+    for sql in BEGIN {
         server.execute(sql).await.map_err(CopyError::Server)?;
     }
-    let tables = tables(file, server).await?;
+    let mut source = SourceFile::begin(file)?;
+    let tables = tables(&source, server).await?;
     prepare(server, &tables).await?;
     let mut copied = Vec::new();
     for table in &tables {
-        let sent = send(file, server, table).await?;
+        let (returned, sent) = send(source, server, table).await?;
+        source = returned;
         if read_back(server, table).await? != sent {
             return Err(CopyError::Differs(table.name.clone()));
         }
@@ -211,34 +261,44 @@ async fn within_transaction(
     finish(server, &tables).await?;
     failpoint::reach(Step::CommandWritten);
     // First: a copied file that is not marked could be served beside the server.
-    mark(file, MARK)?;
-    // The rows may be there or not: the mark stays, and whether the file is served again is the operator's decision.
-    server.execute("COMMIT").await.map_err(CopyError::Unconfirmed)?;
-    Ok(copied)
+    source.end()?;
+    failpoint::reach(Step::CommandCommitted);
+    match server.execute("COMMIT").await {
+        Ok(_) => Ok(copied),
+        // The server's own word: nothing is there.
+        Err(error @ sqlx::Error::Database(_)) => {
+            unmark(file)?;
+            Err(CopyError::Server(error))
+        }
+        // The rows may be there or not: the mark stays, and whether the file is served again is the operator's decision.
+        Err(error) => Err(CopyError::Unconfirmed(error)),
+    }
 }
 
 /// The file's tables, a table after those that it refers to.
-async fn tables(file: &Path, server: &mut PgConnection) -> Result<Vec<CopiedTable>, CopyError> {
+async fn tables(
+    source: &SourceFile,
+    server: &mut PgConnection,
+) -> Result<Vec<CopiedTable>, CopyError> {
     let columns = "SELECT table_name::text, column_name::text, data_type = 'boolean' FROM information_schema.columns
         WHERE table_schema = current_schema()";
     let rows = server.fetch_all(columns).await.map_err(CopyError::Server)?;
-    let mut theirs = BTreeSet::new();
+    let mut of_server = BTreeSet::new();
     let mut booleans = BTreeSet::new();
     for row in &rows {
         let column: (String, String) = (text(row, 0)?, text(row, 1)?);
         if row.try_get(2).map_err(CopyError::Server)? {
             booleans.insert(column.clone());
         }
-        theirs.insert(column);
+        of_server.insert(column);
     }
-    theirs.retain(|(table, _)| table != MIGRATIONS && table != ONLY_ON_SERVERS);
-    let failed = |error| CopyError::File(file.to_owned(), error);
-    let mut left = catalog(file).map_err(failed)?;
-    let ours: BTreeSet<(String, String)> = left
+    of_server.retain(|(table, _)| table != MIGRATIONS && table != ONLY_ON_SERVERS);
+    let mut left = catalog(&source.connection).map_err(|error| source.failed(error))?;
+    let of_file: BTreeSet<(String, String)> = left
         .iter()
         .flat_map(|table| table.columns.iter().map(|it| (table.name.clone(), it.clone())))
         .collect();
-    if let Some((table, _)) = ours.symmetric_difference(&theirs).next() {
+    if let Some((table, _)) = of_file.symmetric_difference(&of_server).next() {
         return Err(CopyError::Shape(table.clone()));
     }
     let mut ordered: Vec<CopiedTable> = Vec::new();
@@ -261,8 +321,7 @@ async fn tables(file: &Path, server: &mut PgConnection) -> Result<Vec<CopiedTabl
 }
 
 /// Tables of the file by their names. Which of their columns are booleans, SQLite does not know.
-fn catalog(file: &Path) -> rusqlite::Result<Vec<CopiedTable>> {
-    let connection = opened(file)?;
+fn catalog(connection: &Connection) -> rusqlite::Result<Vec<CopiedTable>> {
     let strings = |sql: &str, of: &[&str]| -> rusqlite::Result<Vec<String>> {
         let mut statement = connection.prepare(sql)?;
         let rows = statement.query_map(rusqlite::params_from_iter(of), |row| row.get(0))?;
@@ -286,7 +345,7 @@ async fn prepare(server: &mut PgConnection, tables: &[CopiedTable]) -> Result<()
     for CopiedTable { name, .. } in tables {
         let sql = format!("ALTER TABLE {name} DISABLE TRIGGER USER");
         server.execute(AssertSqlSafe(sql)).await.map_err(CopyError::Server)?;
-        // A row with the number one that says nothing yet: the state that a migration begins with.
+        // The only rows that migrations insert: the state before the first entry and the first sum.
         let sql = match name.as_str() {
             "audit_head" => "DELETE FROM audit_head WHERE seq = 0",
             "usage_summed" => {
@@ -306,42 +365,46 @@ async fn prepare(server: &mut PgConnection, tables: &[CopiedTable]) -> Result<()
     Ok(())
 }
 
-/// Sends the rows of a table.
+/// Sends the rows of a table, and returns the file with their sum.
 async fn send(
-    file: &Path,
+    source: SourceFile,
     server: &mut PgConnection,
     table: &CopiedTable,
-) -> Result<RowSum, CopyError> {
+) -> Result<(SourceFile, RowSum), CopyError> {
     let (lines, mut chunks) = mpsc::channel::<Vec<u8>>(CHUNKS_AHEAD);
-    let reader = tokio::task::spawn_blocking({
-        let (file, table) = (file.to_owned(), table.clone());
-        move || read(&file, &table, &lines)
-    });
     let sql = format!("COPY {} ({}) FROM STDIN", table.name, table.columns.join(", "));
     let mut copy = server.copy_in_raw(&sql).await.map_err(CopyError::Server)?;
+    let reader = tokio::task::spawn_blocking({
+        let table = table.clone();
+        move || {
+            let sum = read(&source.connection, &table, &lines);
+            (source, sum)
+        }
+    });
     while let Some(chunk) = chunks.recv().await {
         copy.send(chunk).await.map_err(CopyError::Server)?;
     }
-    match reader.await {
-        Ok(Ok(sum)) => {
+    let Ok((source, sum)) = reader.await else {
+        return Err(CopyError::Differs(table.name.clone()));
+    };
+    match sum {
+        Ok(sum) => {
             copy.finish().await.map_err(CopyError::Server)?;
-            Ok(sum)
+            Ok((source, sum))
         }
-        Ok(Err(error)) => {
+        Err(error) => {
             copy.abort("the file cannot be read").await.map_err(CopyError::Server)?;
-            Err(CopyError::File(file.to_owned(), error))
+            Err(source.failed(error))
         }
-        Err(_panic) => Err(CopyError::Differs(table.name.clone())),
     }
 }
 
 /// Reads the rows of a table as lines of COPY. Ends early if the other side has gone.
 fn read(
-    file: &Path,
+    connection: &Connection,
     table: &CopiedTable,
     chunks: &mpsc::Sender<Vec<u8>>,
 ) -> rusqlite::Result<RowSum> {
-    let connection = opened(file)?;
     let sql = format!("SELECT {} FROM {}", table.columns.join(", "), table.name);
     let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([])?;

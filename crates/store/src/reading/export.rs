@@ -60,6 +60,12 @@ impl ExportReader {
         self.store.inner.pools.exports.query(statement).await
     }
 
+    /// The database's clock.
+    async fn now(&self) -> Result<Timestamp, Unavailable> {
+        let clock = format!("SELECT {}", self.store.dialect().clock());
+        self.row(&clock, [], |cells| cells.timestamp()).await
+    }
+
     /// Reads the one row of a statement.
     async fn row<T>(
         &self,

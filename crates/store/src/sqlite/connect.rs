@@ -26,13 +26,17 @@ use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use tokio::time::Instant;
 
-use crate::error::ConnectError;
+use crate::error::{ConnectError, FileLost};
 use crate::lock::{self, ServeLock, create_folder};
 use crate::schema::Dialect;
 
 /// SQLite's clock, in microseconds since the epoch.
 pub(super) const CLOCK: &str = Dialect::Sqlite.clock();
 
+/// Setting of a file that says whether its ledger was copied to a server, and its value then: `HFMV`. The schema uses
+/// that number for nothing else.
+pub(crate) const COPIED: &str = "user_version";
+pub(crate) const COPIED_MARK: i64 = 0x4846_4D56;
 /// Settings of a connection that writes. Checkpoints are made by the checkpointer and, when little
 /// is left to do, by the writer: never by whichever commit comes next.
 const LOG: [(&str, &str); 2] = [("wal_autocheckpoint", "0"), ("journal_size_limit", "67108864")];
@@ -89,6 +93,12 @@ pub(crate) fn is_no_database(error: &DbErr) -> bool {
     result_code(error) == Some(NOT_A_DATABASE)
 }
 
+/// True if the ledger of this file was copied to a server, which has it now.
+pub(crate) fn is_copied(connection: &Connection) -> rusqlite::Result<bool> {
+    let mark: i64 = connection.pragma_query_value(None, COPIED, |row| row.get(0))?;
+    Ok(mark == COPIED_MARK)
+}
+
 /// A database file that is written, by threads that wait for each statement.
 #[derive(Debug, Clone)]
 pub(crate) struct DatabaseFile {
@@ -140,7 +150,11 @@ impl DatabaseFile {
     /// Keeps a connection open for as long as the file is served.
     pub(super) fn keep(&self) -> Result<(), Cause> {
         let Some(lock) = &self.lock else { return Ok(()) };
-        Ok(lock.keep(self.open()?)?)
+        let connection = self.open()?;
+        if is_copied(&connection)? {
+            return Err(FileLost::Copied(self.path.clone()).into());
+        }
+        Ok(lock.keep(connection)?)
     }
 
     /// Folds a log that was removed into the file.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::clock::Clock;
-use super::connect::{CLOCK, CONSTRAINT, DatabaseFile};
+use super::connect::{self, CLOCK, CONSTRAINT, DatabaseFile};
 use crate::error::FileLost;
 use crate::rows::BadRow;
 
@@ -119,6 +119,10 @@ fn transaction<T>(
     // Rolled back where it is dropped; a connection on which that fails is not used again.
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let now = transaction.query_row(&format!("SELECT {CLOCK}"), [], |row| row.get(0))?;
+    // In the transaction: the copy may have ended since the file was opened.
+    if file.lock.is_none() && connect::is_copied(&transaction)? {
+        return Err(FileLost::Copied(file.path.clone()).into());
+    }
     let value = work(&transaction, clock.stamp(Timestamp::from_micros(now)))?;
     if file.lock.is_none() {
         // Beside a process that serves: what is not its log would be lost, or ruin the file.

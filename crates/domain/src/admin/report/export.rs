@@ -58,6 +58,8 @@ pub struct StatementExport {
     pub opening: StatementBalance,
     /// Balance after the last entry of the period.
     pub closing: StatementBalance,
+    /// End of the period, or the beginning of the export if that came first.
+    pub until: Timestamp,
     /// Number of the entries.
     pub rows: u64,
     /// Entries, oldest first, each with the balance after it.
@@ -133,6 +135,9 @@ pub struct LedgerOperation {
 pub struct LedgerExport {
     /// The period, cut at the moment at which the export began.
     pub query: LedgerQuery,
+    /// Moment before which every row of the period is listed. Of later ones those may be missing whose commit was under
+    /// way when the export began.
+    pub until: Timestamp,
     /// Postings in the order in which they were made, then charges in the order of their operations.
     pub pages: Box<dyn ExportPages<LedgerRow>>,
 }

@@ -4,7 +4,9 @@
 //! A settlement may come long after its operation began, so that all operations are passed by, a part at a time.
 //! Rows are counted beforehand only if the tables may have more of them than the bound.
 //!
-//! The period ends now at the latest: an entry that is booked during the export is in the next one.
+//! The period ends at the beginning of the export at the latest. A row has the clock of its transaction and may be
+//! committed later, so a row of the last moments may be missing: the closing row names the moment before which all are
+//! listed, and the next export begins there.
 
 use std::collections::VecDeque;
 
@@ -20,6 +22,7 @@ use sea_orm::{QueryResult, Value};
 
 use super::{ExportReader, ExportedTable, Part, TableScan};
 use crate::error::unavailable;
+use crate::options::CREATION_DISORDER;
 use crate::rows::entity::posting_details;
 use crate::rows::{self, BadRow, Cells};
 use crate::schema::blob;
@@ -59,8 +62,10 @@ impl LedgerPages {
         query: LedgerQuery,
         rows_max: u64,
     ) -> Result<LedgerExport, ExportError> {
-        let clock = format!("SELECT {}", reader.store.dialect().clock());
-        let now = reader.row(&clock, [], |cells| cells.timestamp()).await?;
+        let now = reader.now().await?;
+        // A row has the clock of its transaction, which may commit so much later.
+        let settled = now.before(CREATION_DISORDER);
+        let until = query.to.min(settled);
         let query = LedgerQuery { to: query.to.min(now), ..query };
         let mut scans = VecDeque::new();
         for table in [ExportedTable::Postings, ExportedTable::Operations] {
@@ -74,7 +79,7 @@ impl LedgerPages {
                 return Err(ExportError::TooManyRows { rows, rows_max });
             }
         }
-        Ok(LedgerExport { query, pages: Box::new(pages) })
+        Ok(LedgerExport { query, until, pages: Box::new(pages) })
     }
 
     /// Number of the rows.

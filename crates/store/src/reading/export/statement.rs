@@ -188,6 +188,8 @@ impl StatementPages {
         period: Period,
         rows_max: u64,
     ) -> Result<StatementExport, ExportError> {
+        let now = reader.now().await?;
+        let until = period.to.map_or(now, |to| to.min(now));
         let (parts, bounds) = bounds(&reader, wallet, period).await?;
         let [id, from, to, above, up_to, _limit] = values(wallet, bounds, 0);
         let span = [id, from, to, above, up_to];
@@ -216,7 +218,7 @@ impl StatementPages {
             closing,
             left: rows,
         };
-        Ok(StatementExport { opening, closing, rows, pages: Box::new(pages) })
+        Ok(StatementExport { opening, closing, until, rows, pages: Box::new(pages) })
     }
 
     /// Entries that no unread part has anything before.
