@@ -125,12 +125,16 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let started = Instant::now();
     let mut notes = Vec::new();
     let mut suites = Vec::new();
-    let (is_built, mut programs) = thread::scope(|scope| {
+    let (is_built, programs) = thread::scope(|scope| {
         let programs = scope.spawn(|| TestPrograms::prepare(workspace, is_wanted));
-        let is_built = runner.build()?;
-        let programs = programs.join().map_err(|_panic| anyhow!("an installation panicked"))??;
-        Ok::<_, anyhow::Error>((is_built, programs))
-    })?;
+        let is_built = runner.build();
+        // Judged by the suites that need them: the others run without.
+        (
+            is_built,
+            programs.join().unwrap_or_else(|_panic| Err(anyhow!("an installation panicked"))),
+        )
+    });
+    let is_built = is_built?;
     say(&format!("build: {}", spell(started.elapsed())))?;
     let server = match wanted
         .iter()
@@ -152,6 +156,10 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
             })?);
         }
     }
+    let mut programs = programs.or_else(|error| match others.is_empty() {
+        true => Ok(TestPrograms::default()),
+        false => Err(error),
+    })?;
     let world = TestWorld { workspace, runner: &runner, server: server.as_ref() };
     for (name, package) in others {
         suites.push(time(name, || match name {

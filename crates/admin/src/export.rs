@@ -58,12 +58,8 @@ pub fn statement_file(file: StatementFile, format: FileFormat) -> Response {
 pub fn ledger_file(file: LedgerFile, format: FileFormat) -> Response {
     let LedgerFile { wallet, period, export: LedgerExport { query: _, until, pages } } = file;
     let rows = LedgerFileRows { format };
-    let body = body(
-        rows.head(),
-        pages,
-        move |row| rows.row(row),
-        move |count| rows.closing(until, count),
-    );
+    let body =
+        body(rows.head(), pages, move |row| rows.row(row), move |count| rows.closing(until, count));
     answer(body, format, &file_name("ledger", wallet.as_ref(), period, format))
 }
 

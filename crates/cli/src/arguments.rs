@@ -373,7 +373,7 @@ pub(crate) mod tests {
         let mut found = BTreeSet::new();
         commands(&Cli::command(), "", &mut found);
         // They are about a file, a process or a database, and nobody's right.
-        let beside = "serve,sidecar,check-config,migrate up,migrate down,migrate status,backup,restore,\
+        let beside = "serve,sidecar,check-config,migrate up,migrate down,migrate status,migrate copy,backup,restore,\
                       completions,manual";
         for words in beside.split(',') {
             assert!(found.remove(words), "{words}");

@@ -23,7 +23,6 @@ pub mod keys;
 pub mod money;
 pub mod nodes;
 pub mod refusals;
-pub mod routes;
 pub mod tenant;
 pub mod upkeep;
 

@@ -27,6 +27,7 @@ pub mod laws;
 pub mod memory;
 pub mod pause;
 pub mod provider;
+pub mod route_laws;
 pub mod sample;
 
 pub use crate::commands::Commands;

@@ -2,13 +2,13 @@
 //! all, and only one of the two is served afterwards.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use holdfast_tests::postgres::Database;
-use holdfast_tests::{Account, Config, Gateway, Site, request_key};
+use holdfast_tests::{Account, Config, Gateway, Request, Site, request_key};
 
 use crate::bodies::sim;
-use crate::check::check_completion;
+use crate::check::{check_completion, until};
 
 /// A configuration with secrets of its own, which the copy keeps.
 fn on_a_file(database: &Database) -> Config {
@@ -34,6 +34,17 @@ fn filled(site: &Site, account: &Account) -> Vec<(String, String)> {
     let _another = site.account("umlaut-ä", "EUR", "3.50");
     let _rotated = site.rotate(account, "1h");
     keys
+}
+
+/// A copy that has come to this step and stands there.
+fn until_written(site: &Site, database: &Database, failpoint: &str) -> Child {
+    let mut command = site.command_until(failpoint);
+    command.args(["migrate", "copy", "--to", &database.url()]);
+    let mut copying = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(copying.stderr.take().unwrap()).lines();
+    let is_reached = |line: String| line.starts_with("failpoint ") && line.ends_with(" reached");
+    assert!(lines.map(Result::unwrap).any(is_reached), "it ended before {failpoint}");
+    copying
 }
 
 fn answers(gateway: &Gateway, account: &Account, keys: &[(String, String)]) -> Vec<String> {
@@ -70,6 +81,12 @@ fn postgres_a_copied_ledger_replays_its_keys_and_the_file_is_served_no_more() {
     let _later = server.account("later", "USD", "1.00");
     gateway.stop();
     let _balanced = server.verify();
+
+    let again = site.cli(&["migrate", "copy", "--to", &Database::migrated().url()]).failed(2);
+    assert!(again.contains("was copied before"), "{again}");
+    let refused = site.cli(&["wallet", "deposit", &account.wallet, "1.00"]).failed(1);
+    assert!(refused.contains("was copied to a server"), "{refused}");
+    assert_eq!(site.balance(&account), balance, "it is read, and not written");
 
     let refused = site.cli(&["serve"]).failed(1);
     assert!(refused.contains("was copied to a server") && refused.contains("--again"), "{refused}");
@@ -117,12 +134,7 @@ fn postgres_an_interrupted_copy_leaves_an_empty_database_and_begins_again() {
     let database = Database::migrated();
     let (site, account) = Site::funded(&on_a_file(&database));
     let keys = filled(&site, &account);
-    let mut command = site.command_until("command_written:1");
-    command.args(["migrate", "copy", "--to", &database.url()]);
-    let mut copying = command.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    let lines = BufReader::new(copying.stderr.take().unwrap()).lines();
-    let is_reached = |line: &String| line == "failpoint command_written reached";
-    assert!(lines.map(Result::unwrap).any(|line| is_reached(&line)), "it ended before COMMIT");
+    let mut copying = until_written(&site, &database, "command_written:1");
     copying.kill().unwrap();
     let _killed = copying.wait().unwrap();
 
@@ -131,4 +143,53 @@ fn postgres_an_interrupted_copy_leaves_an_empty_database_and_begins_again() {
     site.serve().stop();
     let _copied = site.json(&["migrate", "copy", "--to", &database.url()]);
     assert_eq!(database.execute(count), [keys.len().to_string()]);
+    let off = "SELECT count(*) FROM pg_trigger WHERE tgenabled = 'D' AND NOT tgisinternal";
+    assert_eq!(database.execute(off), ["0"], "the triggers are on again");
+}
+
+#[test]
+fn postgres_a_deposit_during_a_copy_is_refused_or_copied() {
+    let database = Database::migrated();
+    let (site, account) = Site::funded(&on_a_file(&database));
+    let mut copying = until_written(&site, &database, "command_written:1");
+    // The transaction of the copy keeps other writers out until it has ended.
+    let refused = site.cli(&["wallet", "deposit", &account.wallet, "1.00"]).failed(1);
+    assert!(!refused.is_empty());
+    copying.kill().unwrap();
+    let _killed = copying.wait().unwrap();
+    let _deposited = site.json(&["wallet", "deposit", &account.wallet, "1.00"]);
+    site.serve().stop();
+}
+
+#[test]
+fn postgres_a_copy_that_dies_before_its_commit_leaves_the_file_marked_and_the_server_empty() {
+    let database = Database::migrated();
+    let (site, account) = Site::funded(&on_a_file(&database));
+    let keys = filled(&site, &account);
+    let mut copying = until_written(&site, &database, "command_committed:1");
+    copying.kill().unwrap();
+    let _killed = copying.wait().unwrap();
+    assert_eq!(database.execute("SELECT count(*) FROM operations"), ["0"]);
+    let refused = site.cli(&["serve"]).failed(1);
+    assert!(refused.contains("--again"), "{refused}");
+    let mut again = site.command();
+    again.args(["serve", "--again"]);
+    site.start(again).stop();
+    let _copied = site.json(&["migrate", "copy", "--to", &database.url()]);
+    let count = "SELECT count(*) FROM operations";
+    assert_eq!(database.execute(count), [keys.len().to_string()]);
+}
+
+#[test]
+fn postgres_a_copied_operation_that_ran_is_reaped_on_the_server() {
+    let database = Database::migrated();
+    let (site, account) = Site::funded(&on_a_file(&database));
+    let gateway = site.serve_until("answered:1");
+    let key = request_key();
+    let request = Request::completion(&account.key, &key, &sim("Hello there"));
+    let _cut = request.begin(gateway.address());
+    until("answered", || gateway.is_stopped().then_some(()));
+    gateway.kill();
+    let _copied = site.json(&["migrate", "copy", "--to", &database.url()]);
+    assert_eq!(database.execute("SELECT count(*) FROM running"), ["1"]);
 }

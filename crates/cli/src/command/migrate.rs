@@ -88,8 +88,12 @@ async fn copied(output: Output, from: &DatabaseUrl, to: &str) -> Result {
     let _right_to_serve = ServeLock::take(from).context(NOTHING)?;
     let progress = |it: &TableCopy| note(&format!("copied: {} rows of {}", it.rows, it.table));
     let copied = copy(from, &to, progress).await;
-    if let Err(error @ (CopyError::NotAFile | CopyError::NotAServer | CopyError::Filled(_))) =
-        copied
+    if let Err(
+        error @ (CopyError::NotAFile
+        | CopyError::NotAServer
+        | CopyError::Filled(_)
+        | CopyError::Copied(_)),
+    ) = copied
     {
         return Err(CommandFailure::Usage(anyhow!("{NOTHING}: {error}")));
     }

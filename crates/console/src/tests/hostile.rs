@@ -1,6 +1,7 @@
 //! Whoever means harm, at every route and every form of the router's own table: a page that is new is tried by itself.
 
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use holdfast_accounts::{
     ExternalId, NewAdminKey, NewInvitation, NewWallet, NewWebhook, PostingOrder, Principal, VERBS,
@@ -9,8 +10,10 @@ use holdfast_domain::admin::event::EventFilter;
 use holdfast_domain::admin::job::JobKind;
 use holdfast_domain::admin::listing::{Order, PageRequest, PostingFilter, PostingList};
 use holdfast_domain::admin::{PostingDetails, Reach, Role, WalletPatch};
+use holdfast_domain::ports::Statistics as _;
 use holdfast_domain::private::Private;
-use holdfast_domain::{Currency, Micros, WalletId};
+use holdfast_domain::statistics::{RefusalBatch, RefusedRequest, Shortage};
+use holdfast_domain::{ApiKeyId, Currency, Micros, RequestId, WalletId};
 use holdfast_testkit::sample;
 use uuid::Uuid;
 
@@ -70,6 +73,24 @@ fn nobodys(path: &str) -> String {
     let id = "01890000-0000-7000-8000-000000000000";
     let token = "A".repeat(43);
     path.replace("{id}", id).replace("{event}", id).replace("{token}", &token)
+}
+
+/// A request of this API key that was refused.
+async fn refused(world: &OpsWorld, wallet: WalletId, api_key: ApiKeyId) -> RequestId {
+    let request = RefusedRequest {
+        id: RequestId::from(Uuid::new_v4()),
+        at: sample::NOW,
+        api_key,
+        wallet,
+        code: "insufficient_funds".into(),
+        status: 402,
+        model: Some(sample::model()),
+        shortage: Some(Shortage { wanted: Micros::new(9), available: Some(Micros::new(3)) }),
+    };
+    let id = request.id;
+    let batch = RefusalBatch { counts: Vec::new(), listed: vec![request] };
+    world.store.add_refusals(Arc::new(batch)).await.unwrap();
+    id
 }
 
 /// Every thing that a page may be of, named by markup.
@@ -143,6 +164,7 @@ impl Things {
             ("admin-keys", admin_key.thing.id.to_string()),
             ("jobs", job.unwrap().thing.id.to_string()),
             ("events", events.rows[0].id.to_string()),
+            ("refusals", refused(world, wallet, key).await.to_string()),
         ];
         Self { ids, wallet }
     }

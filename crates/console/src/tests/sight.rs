@@ -77,18 +77,18 @@ async fn navigation_has_the_groups_of_an_operator_and_the_words_of_a_holder() {
     };
     assert_eq!(
         seen_by(Role::Owner).await,
-        "Home Customers Wallets API keys Activity Requests Usage Events Models Catalogue Playground \
-         Settings People Admin keys Webhooks Audit log Ledger checks"
+        "Home Customers Wallets API keys Payments Activity Requests Usage Events Models Catalogue Routes \
+         Playground Settings People Admin keys Webhooks Audit log Ledger checks"
     );
     let finance = seen_by(Role::Finance).await;
     assert!(finance.ends_with("Playground Settings Ledger checks"), "{finance}");
     assert_eq!(
         seen_by(Role::HolderAdmin).await,
-        "Home Requests Usage API keys Models Playground Team Webhooks Events"
+        "Home Requests Usage API keys Models Payments Playground Team Webhooks Events"
     );
     assert_eq!(
         seen_by(Role::HolderViewer).await,
-        "Home Requests Usage API keys Models Playground Events"
+        "Home Requests Usage API keys Models Payments Playground Events"
     );
     let people = world.get(&visitor_of(Role::HolderAdmin, wallet), "/people").await;
     people.is(200).has("<h1>Team</h1>");

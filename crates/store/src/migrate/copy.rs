@@ -77,7 +77,9 @@ pub enum CopyError {
     #[error("the configured database is not a SQLite file")]
     NotAFile,
     /// The target is not a server.
-    #[error("the target is not a PostgreSQL server: write postgres://OWNER@HOST/DATABASE?sslmode=verify-full")]
+    #[error(
+        "the target is not a PostgreSQL server: write postgres://OWNER@HOST/DATABASE?sslmode=verify-full"
+    )]
     NotAServer,
     /// One of the databases does not have the schema of this program.
     #[error("{0} does not have this program's schema")]

@@ -16,9 +16,9 @@ mod statement;
 
 use std::sync::Arc;
 
-use holdfast_domain::WalletId;
 use holdfast_domain::admin::report::ExportError;
 use holdfast_domain::ports::Unavailable;
+use holdfast_domain::{Timestamp, WalletId};
 use sea_orm::{QueryResult, Statement, Value};
 use tokio::sync::OwnedSemaphorePermit;
 

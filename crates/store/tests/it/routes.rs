@@ -1,7 +1,7 @@
 //! Laws of the statistics of routes, on both databases and on the fake.
 
 use holdfast_testkit::MemoryJournal;
-use holdfast_testkit::laws::routes;
+use holdfast_testkit::route_laws as routes;
 
 use crate::scratch::{Home, on_every_store};
 
