@@ -186,7 +186,7 @@ fn postgres_a_copied_operation_that_ran_is_reaped_on_the_server() {
     let (site, account) = Site::funded(&on_a_file(&database));
     let gateway = site.serve_until("answered:1");
     let key = request_key();
-    let request = Request::completion(&account.key, &key, &sim("Hello there"));
+    let request = Request::completion(&account.key, &key, sim("Hello there"));
     let _cut = request.begin(gateway.address());
     until("answered", || gateway.is_stopped().then_some(()));
     gateway.kill();
