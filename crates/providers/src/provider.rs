@@ -270,6 +270,10 @@ impl HttpProvider {
             | CallFailure::Refused(_)
             | CallFailure::Unknown(_)) => failure,
         };
+        // Kept by no row: a caller's mistake is not the route's.
+        if let CallFailure::Refused(_) = failure {
+            return (status, failure);
+        }
         // Rendered once more, because only failures need it: a body that went out is not kept.
         let is_short = sent_bytes <= proof::SENT_BYTES_MAX;
         let sent = if is_short { self.request(call) } else { None };

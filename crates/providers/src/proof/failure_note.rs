@@ -14,8 +14,11 @@
 //! are compared with the texts alone and not with the body's own member names at the top, which `param` repeats.
 //!
 //! Never: called for a success, or the only reason for anything that happens. Costs are bounded: of a message
-//! [`READ_MAX`] characters are read; a request of more than [`SENT_BYTES_MAX`] leaves a bare status, and one that is
-//! long is searched on a thread of its own.
+//! [`READ_MAX`] characters are read; a request of more than [`SENT_BYTES_MAX`] leaves a bare status. A long one is
+//! searched on a thread of its own, if one is free at once and ends within [`SEARCH_MAX`]: a failure that is proven
+//! must not become an unknown one because its call waits for a note.
+
+use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_domain::ports::FailureNote;
@@ -26,10 +29,12 @@ use http::{Request, StatusCode};
 use super::echoes::{Echoes, printed_text};
 use super::{UpstreamErrorBody, credentials};
 use crate::adapter::ErrorResponse;
-use crate::long_reading::{INLINE_BYTES_MAX, offload};
+use crate::long_reading::{INLINE_BYTES_MAX, offload_at_once};
 
 /// Length of a request up to which it is searched, in bytes.
 pub(crate) const SENT_BYTES_MAX: usize = 1024 * 1024;
+/// Time that a call waits for the search of a long request.
+const SEARCH_MAX: Duration = Duration::from_millis(50);
 /// Length of a message, as it is read and as it is shown, in characters.
 const READ_MAX: usize = 1_024;
 const SHOWN_MAX: usize = 200;
@@ -42,7 +47,7 @@ const MESSAGE_MARK: &str = ": ";
 const NAMES: [(&str, &str); 4] =
     [("code", "code"), ("status", "code"), ("type", "type"), ("param", "param")];
 
-/// Note of an answer that is no success. Long requests are searched on a blocking thread.
+/// Note of an answer that is no success; of a long request no more than the status, unless the search is short.
 pub(crate) async fn failure_note(rejected: ErrorResponse, sent: &Request<Bytes>) -> FailureNote {
     if sent.body().len() > SENT_BYTES_MAX {
         return note_of_status(rejected.status);
@@ -50,8 +55,8 @@ pub(crate) async fn failure_note(rejected: ErrorResponse, sent: &Request<Bytes>)
     if sent.body().len() <= INLINE_BYTES_MAX {
         return note(&rejected, sent);
     }
-    let sent = sent.clone();
-    offload(move || note(&rejected, &sent)).await
+    let (bare, sent) = (note_of_status(rejected.status), sent.clone());
+    offload_at_once(SEARCH_MAX, move || note(&rejected, &sent)).await.unwrap_or(bare)
 }
 
 /// Note of an answer of which no more than its status may be kept.
@@ -187,12 +192,17 @@ fn shown(message: &[char], hidden: &[bool]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Poll;
+
     use http::HeaderValue;
     use http::header::AUTHORIZATION;
     use proptest::prelude::*;
 
     use super::super::echoes::RUN;
     use super::*;
+    use crate::long_reading::take_permits;
 
     const STATUSES: [u16; 11] = [400, 401, 402, 403, 404, 413, 422, 429, 500, 503, 529];
 
@@ -264,6 +274,29 @@ mod tests {
         let body = serde_json::json!({"error": {"message": long}}).to_string();
         let shown = note_of(500, &body, &sent("hi", "s3cret"));
         assert!(shown.chars().count() <= "HTTP 500: ".len() + SHOWN_MAX, "{shown}");
+    }
+
+    #[tokio::test]
+    async fn note_of_a_long_request_waits_for_no_permit() {
+        let sent = sent(&"word ".repeat(INLINE_BYTES_MAX), "s3cret");
+        let rejected = || {
+            let body = Bytes::from_static(br#"{"error":{"code":"busy"}}"#);
+            ErrorResponse { status: StatusCode::SERVICE_UNAVAILABLE, kind: None, body }
+        };
+        assert_eq!(failure_note(rejected(), &sent).await.as_str(), "HTTP 503, code busy");
+        let permits = take_permits().await;
+        let mut noted = pin!(failure_note(rejected(), &sent));
+        let polled = poll_fn(|context| Poll::Ready(noted.as_mut().poll(context))).await;
+        drop(permits);
+        assert!(matches!(polled, Poll::Ready(note) if note.as_str() == "HTTP 503"));
+    }
+
+    #[tokio::test]
+    async fn panic_and_late_end_of_a_search_leave_the_status() {
+        assert_eq!(offload_at_once(SEARCH_MAX, || panic!("a search")).await, None::<()>);
+        let (_end, ended) = std::sync::mpsc::channel::<()>();
+        let late = offload_at_once(Duration::ZERO, move || ended.recv().is_ok());
+        assert_eq!(late.await, None);
     }
 
     fn has_run(text: &str, of: &str, length: usize) -> bool {
