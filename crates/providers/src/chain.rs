@@ -184,7 +184,9 @@ impl ChainProvider {
                 sink.on_failure_note(proof::note_of_send_error(error));
                 return (AskReport::of(AskOutcome::Unsent), None);
             }
-            Err(SendError::Sent | SendError::TooLarge) => {
+            Err(error @ (SendError::Sent | SendError::TooLarge)) => {
+                // Else the note of an earlier ask would be this one's.
+                sink.on_failure_note(proof::note_of_send_error(error));
                 return (AskReport::of(AskOutcome::LOST), None);
             }
         };
