@@ -2,6 +2,7 @@
 
 use holdfast_domain::admin::event::{SpendLimitReached, spend_window};
 use holdfast_domain::conduct::ClaimError;
+use holdfast_domain::credential::BalanceVisibility;
 use holdfast_domain::limits::{ReachedLimit, SpendLimit};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{ErrorChain, Micros};
@@ -41,10 +42,16 @@ impl Runner {
         });
     }
 
-    /// Adds the available balance to a refusal for want of funds. A read that fails, or finds enough by now, adds
-    /// nothing: the refusal stands.
+    /// Adds the available balance to a refusal for want of funds, if the API key may see it: no request pays for a
+    /// read that only statistics would use. A read that fails, or finds enough by now, adds nothing: the refusal
+    /// stands.
     async fn with_available(&self, failure: RequestFailure, caller: &Caller) -> RequestFailure {
-        let RequestFailure::InsufficientFunds { hold, visibility, .. } = &failure else {
+        let RequestFailure::InsufficientFunds {
+            hold,
+            visibility: visibility @ BalanceVisibility::Shown,
+            ..
+        } = &failure
+        else {
             return failure;
         };
         let available = match self.wallets.find(caller.api_key.wallet).await {
