@@ -215,14 +215,14 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
             files!("sqlite/0023_refusals_of_requests"),
             files!("postgres/0023_refusals_of_requests"),
         ],
-        // Statistics of requests that did not run, which the log has as well.
+        // Statistics of requests that did not run: their ids, codes and numbers are lost, and no money is.
         loss: &[],
     },
     Migration {
         version: 24,
         name: "routes",
         texts: [files!("sqlite/0024_routes"), files!("postgres/0024_routes")],
-        // Statistics of attempts, which metrics have as well.
+        // Statistics of attempts: latencies and notes of failures are lost, and no money is.
         loss: &[],
     },
 ];

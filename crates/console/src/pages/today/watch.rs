@@ -81,10 +81,10 @@ fn unhealthy(visit: &Visit) -> Result<Option<Table>, Failure> {
     Ok(unless_clear(table, false))
 }
 
-/// Routes whose last attempt failed, on whatever node.
+/// Served routes whose last attempt failed, on any node. A route that was removed needs no attention.
 async fn failing(visit: &Visit) -> Result<Option<Table>, Failure> {
     let routes = visit.accounts().routes(visit.principal()).await?;
-    let failing = routes.iter().filter(|report| report.failing_since.is_some());
+    let failing = routes.iter().filter(|report| report.is_served && report.failing_since.is_some());
     let rows = failing.map(route::failing_row).collect();
     let link = Link::new("All routes", "/routes");
     let table = Table::new("Failing routes", &route::FAILING_HEAD, rows, "").link(link);
