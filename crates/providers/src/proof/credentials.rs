@@ -12,6 +12,8 @@ const PART: usize = 6;
 /// Length of a word with a digit that may be a credential, and that of any word, in characters at least.
 const DIGITS_MIN: usize = 16;
 const WORD_MIN: usize = 32;
+/// Length of a word with a digit in the name of an error that may be one.
+const NAME_DIGITS_MIN: usize = 8;
 
 /// Beginnings of credentials, in lower case.
 const PREFIXES: [&str; 22] = [
@@ -87,6 +89,23 @@ pub(super) fn mark(text: &[char], own: &[Vec<char>], hidden: &mut [bool]) {
     }
 }
 
+/// True if a name, in lower case, looks like a credential: by its beginning, a long word, or digits inside of words.
+/// The names of errors are words of letters.
+pub(super) fn is_like(name: &str) -> bool {
+    let is_separator = |c: char| matches!(c, '_' | '-' | '.');
+    let begins = |(at, c): (usize, char)| is_separator(c).then(|| name.get(at + 1..)).flatten();
+    let mut beginnings = std::iter::once(name).chain(name.char_indices().filter_map(begins));
+    if beginnings.any(|rest| PREFIXES.iter().any(|prefix| rest.starts_with(prefix))) {
+        return true;
+    }
+    let has_digit = |word: &str| word.bytes().any(|byte| byte.is_ascii_digit());
+    let is_mixed =
+        |word: &&str| has_digit(word) && word.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let words = || name.split(is_separator);
+    words().any(|word| word.len() >= WORD_MIN || (word.len() >= NAME_DIGITS_MIN && has_digit(word)))
+        || (name.len() >= DIGITS_MIN && words().filter(is_mixed).count() >= 2)
+}
+
 const fn is_of_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '/' | '=' | '*')
 }
@@ -106,4 +125,35 @@ fn pieces(text: &[char], is_of: impl Fn(char) -> bool) -> Vec<(usize, &[char])> 
         at += piece.len() + 1;
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    #[test]
+    fn names_of_errors_are_kept_and_credentials_are_not() {
+        for name in [
+            "context_length_exceeded",
+            "model_not_found",
+            "rate_limit_exceeded",
+            "invalid_api_key",
+            "responsibleaipolicyviolation",
+            "servicequotaexceededexception",
+            "messages.0.content.1.image_url",
+        ] {
+            assert!(!is_like(name), "{name}");
+        }
+        for name in [
+            "sk-abc",
+            "invalid_key.sk-proj-x",
+            "abcdef0123456789",
+            "0123abcd-0123-abcd-0123-0123456789ab",
+            "ab1c-de2f-gh3i-jk4l",
+            "key_x8zq71bb",
+            "abcdefghijklmnopqrstuvwxyzabcdefgh",
+        ] {
+            assert!(is_like(name), "{name}");
+        }
+    }
 }

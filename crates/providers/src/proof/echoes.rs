@@ -86,6 +86,61 @@ pub(super) fn printed_text(text: &str, chars_max: usize) -> Vec<char> {
     printed_chars
 }
 
+/// True if a text may repeat another one in a coded form, in which no run of it is found: by `%41`, `\x41`, `\u0041`,
+/// `&#65;`, groups of hex digits, or a tokenizer's sign for a blank.
+pub(super) fn is_coded(text: &str) -> bool {
+    let begins_with_hex = |rest: &str| {
+        let mut chars = rest.trim_start_matches('{').chars();
+        chars.by_ref().take(2).filter(char::is_ascii_hexdigit).count() == 2
+    };
+    let is_entity = |rest: &str| {
+        let name = rest.strip_prefix('#').unwrap_or(rest);
+        name.split_once(|c: char| !c.is_alphanumeric() && c != '_')
+            .is_some_and(|(name, _)| !name.is_empty() && rest.contains(&format!("{name};")))
+    };
+    let after = |sign: char| text.split(sign).skip(1);
+    let is_hex_word =
+        |word: &str| word.len() >= 6 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let words: Vec<&str> =
+        text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    text.contains(['Ġ', 'Ċ', '▁'])
+        || after('%').any(begins_with_hex)
+        || after('\\')
+            .filter_map(|rest| rest.strip_prefix(['u', 'U', 'x', 'X']))
+            .any(begins_with_hex)
+        || after('&').any(is_entity)
+        || words.windows(2).any(|pair| pair.iter().all(|word| is_hex_word(word)))
+}
+
+/// Text with the escapes of JSON in it replaced, each by its character.
+pub(super) fn unescaped(text: &str) -> String {
+    let mut units: Vec<u16> = Vec::new();
+    let mut rest = text;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        units.extend(before.encode_utf16());
+        let code = escape.strip_prefix('u').and_then(|digits| digits.get(..4));
+        let code = code.and_then(|digits| u16::from_str_radix(digits, 16).ok());
+        let mut chars = escape.chars();
+        rest = match (code, chars.next()) {
+            (Some(unit), _) => {
+                units.push(unit);
+                escape.get(5..).unwrap_or_default()
+            }
+            (None, Some('n' | 't' | 'r' | 'b' | 'f')) => {
+                units.push(u16::from(b' '));
+                chars.as_str()
+            }
+            (None, Some(sign)) => {
+                units.extend(sign.encode_utf16(&mut [0; 2]).iter());
+                chars.as_str()
+            }
+            (None, None) => "",
+        };
+    }
+    units.extend(rest.encode_utf16());
+    String::from_utf16_lossy(&units)
+}
+
 pub(super) fn lower(c: char) -> char {
     if c.is_ascii() { c.to_ascii_lowercase() } else { c.to_lowercase().next().unwrap_or(c) }
 }

@@ -6,12 +6,12 @@
 //! | part | condition |
 //! |---|---|
 //! | status | always |
-//! | names: `code`, `type`, `param`, in lower case | each matches `[a-z0-9_.-]{1,64}`, repeats no value of the request and no credential |
-//! | message | not for 400, 413 and 422, which are about the request; at most [`SHOWN_MAX`] printable characters |
+//! | names: `code`, `type`, `param`, in lower case | each matches `[a-z0-9_.-]{1,64}`, repeats no value of the request and no credential, and looks like none |
+//! | message | not for 400, 413 and 422, which are about the request; not if it has coded characters; up to its first quote or bracket, because servers quote a model's answer there; at most [`SHOWN_MAX`] printable characters |
 //!
 //! In the message every run of [`RUN`](super::echoes::RUN) characters that the request contains, and everything that
-//! looks like a credential, is `…`: first by the body as it was sent, then by each text in it, unescaped. The names
-//! are compared with the texts alone and not with the body's own member names at the top, which `param` repeats.
+//! looks like a credential, is `…`: first by the body as it was sent, then by each text in it, unescaped, and once
+//! more where the text itself has escapes. The names are compared with the texts alone and not with the body's own member names at the top, which `param` repeats.
 //!
 //! Never: called for a success, or the only reason for anything that happens. Costs are bounded: of a message
 //! [`READ_MAX`] characters are read; a request of more than [`SENT_BYTES_MAX`] leaves a bare status. A long one is
@@ -26,7 +26,7 @@ use holdfast_net::SendError;
 use holdfast_wire::json::{Node, parse_answer};
 use http::{Request, StatusCode};
 
-use super::echoes::{Echoes, printed_text};
+use super::echoes::{Echoes, is_coded, printed_text, unescaped};
 use super::{UpstreamErrorBody, credentials};
 use crate::adapter::ErrorResponse;
 use crate::long_reading::{INLINE_BYTES_MAX, offload_at_once};
@@ -39,6 +39,8 @@ const SEARCH_MAX: Duration = Duration::from_millis(50);
 const READ_MAX: usize = 1_024;
 const SHOWN_MAX: usize = 200;
 const NAME_MAX: usize = 64;
+/// Levels of escapes in a text of the request that are read.
+const ESCAPES_MAX: usize = 2;
 /// Sign before a message. Compared with it, because a request may contain it, too.
 const MESSAGE_MARK: &str = ": ";
 
@@ -92,7 +94,7 @@ fn note(rejected: &ErrorResponse, sent: &Request<Bytes>) -> FailureNote {
         let mut hidden = vec![false; printed.len()];
         echoes.mark(printed, &mut hidden);
         credentials::mark_own(printed, &own, &mut hidden);
-        if !hidden.contains(&true) {
+        if !hidden.contains(&true) && !credentials::is_like(name) {
             said = format!("{said}, {label} {name}");
         }
     }
@@ -150,27 +152,52 @@ fn message_of(rejected: &ErrorResponse) -> Vec<char> {
     let UpstreamErrorBody { message, mut texts, .. } = UpstreamErrorBody::of_openai(&rejected.body);
     let first = if texts.is_empty() { None } else { Some(texts.swap_remove(0)) };
     let message = message.or(first).unwrap_or_default();
-    if message.is_empty() {
+    let own = before_quote(&message);
+    if own.is_empty() || is_coded(&message) {
         return Vec::new();
     }
-    printed_text(&format!("{MESSAGE_MARK}{message}"), READ_MAX)
+    printed_text(&format!("{MESSAGE_MARK}{own}"), READ_MAX)
+}
+
+/// Message up to its first quote or bracket. An apostrophe inside of a word is none.
+fn before_quote(message: &str) -> &str {
+    let mut is_in_word = false;
+    let end = message.find(|c: char| {
+        let was_in_word = std::mem::replace(&mut is_in_word, c.is_alphanumeric());
+        matches!(c, '"' | '`' | '{' | '[' | '<' | '“' | '„' | '‘' | '«')
+            || (c == '\'' && !was_in_word)
+    });
+    end.and_then(|end| message.get(..end)).unwrap_or(message)
 }
 
 /// Reads the texts of a request. Names of members are texts, too, because a schema's are its caller's; only those
 /// of the body itself are ours.
 fn read_texts(node: &Node<'_>, level: usize, echoes: &mut Echoes) {
     match node {
-        Node::String(text) => echoes.read(text),
+        Node::String(text) => read_text(text, echoes),
         Node::Array(nodes) => nodes.iter().for_each(|node| read_texts(node, level + 1, echoes)),
         Node::Object(members) => {
             for (name, node) in members {
                 if level > 0 {
-                    echoes.read(name);
+                    read_text(name, echoes);
                 }
                 read_texts(node, level + 1, echoes);
             }
         }
         Node::Null | Node::Bool(_) | Node::Number(_) => {}
+    }
+}
+
+/// Reads a text, and the texts that its escapes stand for: a conversation may carry JSON of JSON.
+fn read_text(text: &str, echoes: &mut Echoes) {
+    echoes.read(text);
+    let mut plain = std::borrow::Cow::Borrowed(text);
+    for _level in 0..ESCAPES_MAX {
+        if !plain.contains("\\u") {
+            return;
+        }
+        plain = unescaped(&plain).into();
+        echoes.read(&plain);
     }
 }
 
@@ -200,7 +227,7 @@ mod tests {
     use http::header::AUTHORIZATION;
     use proptest::prelude::*;
 
-    use super::super::echoes::RUN;
+    use super::super::echoes::{RUN, lower};
     use super::*;
     use crate::long_reading::take_permits;
 
@@ -254,7 +281,9 @@ mod tests {
         for (message, shown) in [
             ("bad: who betrayed the Duke of Northmoor", "bad: …"),
             ("bad: Who\\nbetrayed\\tthe duke", "bad: …"),
-            (r#"bad: [{\"content\":\"Who"#, "bad: …"),
+            (r#"bad: [{\"content\":\"Who"#, "bad:"),
+            (r#"no call: raw='{\"name\":\"pay\",\"to\":\"Ann\"}'"#, "no call: raw="),
+            ("the model's answer: `Dear Ann`", "the model's answer:"),
             ("key s3cret-of is wrong", "key … is wrong"),
             ("key sk-proj-x is wrong", "key … is wrong"),
             ("send Bearer abc then", "send Bearer … then"),
@@ -264,8 +293,23 @@ mod tests {
             let body = format!(r#"{{"error":{{"message":"{message}"}}}}"#);
             check(503, &body, &format!("HTTP 503: {shown}"));
         }
+        for coded in ["%57ho betrayed", "Who\\\\u0020b", "a &amp; b", "57686f 626574", "WhoĠbet"] {
+            let body = format!(r#"{{"error":{{"message":"no: {coded}"}}}}"#);
+            check(503, &body, "HTTP 503");
+        }
         let echoed = r#"{"error":{"code":"whobetrayedthe","type":"s3cret-of-the-route"}}"#;
         check(400, echoed, "HTTP 400");
+    }
+
+    #[test]
+    fn escapes_in_a_text_of_the_request_are_read() {
+        for text in [
+            r#"{"a":"Z\u00fcrich \u6f22\u5b57 by night"}"#,
+            r#"{"b":"{\"a\":\"Z\\u00fcrich \\u6f22\\u5b57 by night\"}"}"#,
+        ] {
+            let body = r#"{"error":{"message":"bad: Zürich 漢字 by night"}}"#;
+            assert_eq!(note_of(500, body, &sent(text, "s3cret-of-the-route")), "HTTP 500: bad: …");
+        }
     }
 
     #[test]
@@ -299,9 +343,19 @@ mod tests {
         assert_eq!(late.await, None);
     }
 
-    fn has_run(text: &str, of: &str, length: usize) -> bool {
-        let of: Vec<char> = of.chars().collect();
-        of.windows(length.min(of.len())).any(|run| text.contains(&run.iter().collect::<String>()))
+    /// True if one part of a note has a run of the letters and digits of a text, whatever their case.
+    fn has_run(note: &str, of: &str, length: usize) -> bool {
+        let letters = |text: &str| -> Vec<char> {
+            text.chars().filter(|c| c.is_alphanumeric()).map(lower).collect()
+        };
+        let of = letters(of);
+        let mut marked = note.replace(MESSAGE_MARK, "…");
+        for label in [", code ", ", type ", ", param "] {
+            marked = marked.replace(label, "…");
+        }
+        let parts: Vec<_> = marked.split('…').map(letters).collect();
+        of.windows(length)
+            .any(|run| parts.iter().any(|part| part.windows(length).any(|window| window == run)))
     }
 
     /// Words, signs, white space, quotes, letters of other scripts.
