@@ -98,9 +98,17 @@ impl RouteHour {
         self.ms_sum = self.ms_sum.saturating_add(more.ms_sum);
         self.latencies.add(&more.latencies);
         self.first_token.add(&more.first_token);
+        // Nodes see the same streak from different failures on: it began with the earlier one. A streak that began
+        // after the last attempt of the other row is a new one.
+        let (old, new) = if more.last_at >= self.last_at { (&*self, more) } else { (more, &*self) };
+        self.failing_since = match (old.failing_since, new.failing_since) {
+            (Some(old_since), Some(new_since)) if new_since <= old.last_at => {
+                Some(old_since.min(new_since))
+            }
+            (old_since, new_since) => new_since.or(old_since),
+        };
         if more.last_at >= self.last_at {
             self.last_at = more.last_at;
-            self.failing_since = more.failing_since.or(self.failing_since);
             if more.last_error.is_some() {
                 self.last_error.clone_from(&more.last_error);
             }
@@ -175,4 +183,45 @@ pub struct NodeBreaker {
     pub is_known: bool,
     /// Report of the node.
     pub report: BreakerReport,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failures([since, last]: [i64; 2]) -> RouteHour {
+        RouteHour {
+            hour: Timestamp::from_micros(0),
+            route: "upstream/large".into(),
+            model: PublicModelId::try_from("large").unwrap(),
+            outcome: AttemptOutcome::Unknown,
+            attempts: 1,
+            ms_sum: 1,
+            latencies: Latencies::default(),
+            first_token: Latencies::default(),
+            failing_since: Some(Timestamp::from_micros(since)),
+            last_at: Timestamp::from_micros(last),
+            last_error: None,
+        }
+    }
+
+    #[test]
+    fn streak_begins_with_the_first_failure_of_any_node() {
+        for (one, other, expected) in [
+            ([10, 20], [12, 30], 10),
+            ([10, 20], [5, 30], 5),
+            ([10, 20], [20, 30], 10),
+            ([10, 20], [21, 30], 21),
+        ] {
+            for [first, second] in [[one, other], [other, one]] {
+                let mut sum = failures(first);
+                sum.add(&failures(second));
+                let found = (sum.failing_since, sum.last_at);
+                assert_eq!(
+                    found,
+                    (Some(Timestamp::from_micros(expected)), Timestamp::from_micros(30))
+                );
+            }
+        }
+    }
 }
