@@ -18,6 +18,7 @@ mod money;
 mod offers;
 mod operations;
 mod people;
+mod refusals;
 mod reports;
 mod texts;
 mod trail;
