@@ -1,7 +1,7 @@
 //! Collector of attempts on routes: counts by route, model and outcome, the newest failures, and changes of breakers.
 //!
-//! An attempt costs a lock and a row in memory. The rows are as many as the configuration has routes and models, and the
-//! failures of a route have a bound, so that no flood of failures grows here or in the store.
+//! An attempt costs a lock and a row in memory. The rows are as many as the configuration has routes and models for each
+//! hour that is not written, [`ROWS_MAX`] at most; the failures of a route have a bound, so that no flood of failures grows here or in the store.
 //!
 //! Notes of failures go from here to the store and nowhere else.
 
@@ -18,7 +18,7 @@ use holdfast_domain::statistics::{
     RouteHour, hour_of,
 };
 
-/// Rows that are counted between two writes; the rest is dropped while the store takes nothing.
+/// Rows of all routes that are counted between two writes; the rest is dropped while the store takes nothing.
 const ROWS_MAX: usize = 8_192;
 
 /// Difference of two computations of one retry moment, which a clock makes.
@@ -43,11 +43,19 @@ pub(crate) struct RouteCollector(Mutex<RouteBuffer>);
 /// Attempts between two writes.
 #[derive(Debug, Default)]
 struct RouteBuffer {
-    rows: HashMap<Arc<str>, Vec<RouteHour>>,
+    rows: RouteRows,
     failures: HashMap<Arc<str>, VecDeque<RouteFailure>>,
     /// First failure of each route since its last answer: kept over writes.
     failing: HashMap<Arc<str>, Timestamp>,
     breakers: Breakers,
+}
+
+/// Rows that are not written, by route.
+#[derive(Debug, Default)]
+struct RouteRows {
+    by_route: HashMap<Arc<str>, Vec<RouteHour>>,
+    /// Rows of all routes.
+    count: usize,
 }
 
 /// Breakers as they were last seen, and as they were last written.
@@ -94,7 +102,7 @@ impl RouteCollector {
         };
         one.latencies.observe(took);
         first_token.into_iter().for_each(|took| one.first_token.observe(took));
-        add(rows, one);
+        rows.add(one);
         if let Some((class, error)) = failure {
             let (route, model) = (Arc::clone(route), model.clone());
             let class = class.to_owned();
@@ -104,13 +112,13 @@ impl RouteCollector {
 
     /// Takes the rows that are not written.
     pub(crate) fn take_hours(&self) -> Vec<RouteHour> {
-        std::mem::take(&mut self.lock().rows).into_values().flatten().collect()
+        std::mem::take(&mut self.lock().rows).by_route.into_values().flatten().collect()
     }
 
     /// Takes rows back that were not written.
     pub(crate) fn put_hours_back(&self, hours: Vec<RouteHour>) {
         let mut collected = self.lock();
-        hours.into_iter().for_each(|row| add(&mut collected.rows, row));
+        hours.into_iter().for_each(|row| collected.rows.add(row));
     }
 
     /// Takes the failures that are not written, the oldest of a route first.
@@ -209,21 +217,19 @@ fn report(
     }
 }
 
-fn add(rows: &mut HashMap<Arc<str>, Vec<RouteHour>>, one: RouteHour) {
-    let count = rows.len();
-    let of_route = match rows.get_mut(&one.route) {
-        Some(of_route) => of_route,
-        None if count >= ROWS_MAX => return,
-        None => rows.entry(Arc::clone(&one.route)).or_default(),
-    };
-    let is_same = |row: &&mut RouteHour| {
-        row.outcome == one.outcome && row.hour == one.hour && row.model == one.model
-    };
-    let has_room = of_route.len() < ROWS_MAX;
-    match of_route.iter_mut().find(is_same) {
-        Some(row) => row.add(&one),
-        None if has_room => of_route.push(one),
-        None => {}
+impl RouteRows {
+    /// Adds a row to that of its key, or as a new one if there is room.
+    fn add(&mut self, one: RouteHour) {
+        let is_same = |row: &&mut RouteHour| {
+            row.outcome == one.outcome && row.hour == one.hour && row.model == one.model
+        };
+        let of_route = self.by_route.get_mut(&one.route);
+        if let Some(row) = of_route.and_then(|rows| rows.iter_mut().find(is_same)) {
+            row.add(&one);
+        } else if self.count < ROWS_MAX {
+            self.by_route.entry(Arc::clone(&one.route)).or_default().push(one);
+            self.count = self.count.saturating_add(1);
+        }
     }
 }
 
@@ -233,4 +239,89 @@ fn keep(failures: &mut HashMap<Arc<str>, VecDeque<RouteFailure>>, failure: Route
         kept.pop_front();
     }
     kept.push_back(failure);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(collector: &RouteCollector, route: &str, at: i64, outcome: AttemptOutcome) {
+        let route = Arc::from(route);
+        let note = FailureNote::new(&format!("HTTP 503 {at}"));
+        let facts = AttemptFacts {
+            route: &route,
+            model: &PublicModelId::try_from("large").unwrap(),
+            outcome,
+            took: Duration::from_millis(5),
+            first_token: None,
+            failure: outcome.is_failure().then_some(("unknown_status", note)),
+        };
+        collector.note(Timestamp::from_micros(at), facts);
+    }
+
+    /// Beginning of the streak and number of the failures that are not written.
+    fn streak(collector: &RouteCollector) -> Option<(i64, u64)> {
+        let hours = collector.take_hours();
+        let failed = hours.iter().find(|row| row.outcome == AttemptOutcome::Unknown)?;
+        Some((failed.failing_since?.as_micros(), failed.attempts))
+    }
+
+    #[test]
+    fn streak_goes_on_over_writes_and_ends_with_an_answer() {
+        let collector = RouteCollector::default();
+        let fail = |at| note(&collector, "one", at, AttemptOutcome::Unknown);
+        fail(1);
+        fail(2);
+        assert_eq!(streak(&collector), Some((1, 2)));
+        note(&collector, "one", 3, AttemptOutcome::Cut);
+        note(&collector, "two", 3, AttemptOutcome::Answered);
+        fail(4);
+        assert_eq!(streak(&collector), Some((1, 1)));
+        note(&collector, "one", 5, AttemptOutcome::Refused);
+        fail(6);
+        note(&collector, "one", 7, AttemptOutcome::Answered);
+        fail(8);
+        fail(9);
+        assert_eq!(streak(&collector), Some((8, 3)));
+    }
+
+    #[test]
+    fn rows_of_all_routes_have_one_bound() {
+        let collector = RouteCollector::default();
+        for n in 0..ROWS_MAX + 10 {
+            note(&collector, &format!("route-{}", n / 2), 1, AttemptOutcome::ALL[n % 2]);
+        }
+        note(&collector, "route-0", 2, AttemptOutcome::ALL[0]);
+        let hours = collector.take_hours();
+        assert_eq!(hours.len(), ROWS_MAX);
+        let attempts: u64 = hours.iter().map(|row| row.attempts).sum();
+        assert_eq!(attempts, u64::try_from(ROWS_MAX).unwrap() + 1, "a row that is there counts on");
+        note(&collector, "later", 3, AttemptOutcome::Answered);
+        assert_eq!(collector.take_hours().len(), 1, "a write makes room");
+    }
+
+    #[test]
+    fn rows_that_were_not_written_come_with_the_next_ones() {
+        let collector = RouteCollector::default();
+        note(&collector, "one", 1, AttemptOutcome::Unknown);
+        let hours = collector.take_hours();
+        note(&collector, "one", 2, AttemptOutcome::Unknown);
+        collector.put_hours_back(hours);
+        let hours = collector.take_hours();
+        let last_error = hours[0].last_error.as_ref().map(FailureNote::as_str);
+        assert_eq!((hours.len(), hours[0].attempts, last_error), (1, 2, Some("HTTP 503 2")));
+        assert_eq!(hours[0].failing_since, Some(Timestamp::from_micros(1)));
+    }
+
+    #[test]
+    fn newest_failures_of_a_route_are_kept_in_their_order() {
+        let collector = RouteCollector::default();
+        (1..=15).for_each(|at| note(&collector, "one", at, AttemptOutcome::Unknown));
+        let failures = collector.take_failures();
+        (16..=25).for_each(|at| note(&collector, "one", at, AttemptOutcome::NotRun));
+        collector.put_failures_back(failures);
+        let kept = collector.take_failures();
+        let kept: Vec<_> = kept.iter().map(|failure| failure.at.as_micros()).collect();
+        assert_eq!(kept, (6..=25).collect::<Vec<_>>());
+    }
 }
