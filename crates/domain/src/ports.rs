@@ -290,20 +290,33 @@ pub trait Prices: Send + Sync {
     async fn pin(&self, versions: &[PriceVersion]) -> Result<(), PinError>;
 }
 
+/// Failure of an addition to the statistics.
+#[derive(Debug, thiserror::Error)]
+pub enum AdditionError {
+    /// A row that the store refuses, or one that it cannot read: the same addition fails each time.
+    #[error("the store refuses a row of statistics")]
+    Misfit(#[source] Cause),
+    /// No answer of the store, or an outage.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
 /// Adds up statistics of all processes. They are no money: an addition whose answer was lost may count twice.
 #[async_trait]
 pub trait Statistics: Send + Sync {
     /// Adds the counts, and lists the requests in the [ring](crate::statistics::ring) of each API key; all of it or
     /// nothing. Additions of several processes add up. Cancel safe.
-    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), Unavailable>;
+    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), AdditionError>;
 
     /// Adds attempts to the rows of their keys; all of it or nothing. Cancel safe.
-    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), Unavailable>;
+    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), AdditionError>;
 
     /// Keeps these failures, and of each route the newest [`FAILURES_KEPT`](crate::statistics::FAILURES_KEPT). Cancel
     /// safe.
-    async fn add_route_failures(&self, failures: Arc<Vec<RouteFailure>>)
-    -> Result<(), Unavailable>;
+    async fn add_route_failures(
+        &self,
+        failures: Arc<Vec<RouteFailure>>,
+    ) -> Result<(), AdditionError>;
 
     /// Replaces the circuit breakers that a node has reported, if its name is this incarnation's. They go with its
     /// lease. Cancel safe.
@@ -313,7 +326,8 @@ pub trait Statistics: Send + Sync {
         breakers: &[BreakerReport],
     ) -> Result<(), Unavailable>;
 
-    /// Deletes up to `limit` rows of hours that began longer ago than `age`; returns their number.
+    /// Deletes hours that began longer ago than `age`, and failures of routes of that age: up to `limit` rows of each
+    /// kind. Returns the number of all.
     async fn purge_hours(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
 }
 

@@ -249,9 +249,9 @@ impl Engine {
     }
 
     /// Writes the statistics of requests that were answered since the last write: after a drain, once the connections
-    /// have ended. Not cancel safe.
+    /// have ended. It waits for a silent store for two seconds at most. Not cancel safe.
     pub async fn flush_statistics(&self) {
-        self.statistics.flush().await;
+        self.statistics.flush_at_end().await;
     }
 
     /// Completes when another process has taken this one's name: it has to drain.
@@ -305,7 +305,7 @@ impl Engine {
                 tracing::error!(operations, "the store did not take every ending: reaped later");
             }
         }
-        self.statistics.flush().await;
+        self.statistics.flush_at_end().await;
         // Last: with the name gone, another process may reap whatever is still leased to this one.
         self.membership.leave().await;
         // After the background, which begins them as well.

@@ -9,9 +9,18 @@
 //! Each kind of statistics is a collector with its own bounds and a method of the port. A request pays for a lock and a
 //! row in memory, and waits for nothing; one that is not refused pays nothing.
 //!
-//! The rule for a write that fails: the batch is put back and written with the next ones, within the bounds of its
-//! collector; what exceeds them is dropped, oldest first. A write whose answer was lost may count twice. A process that
-//! is killed loses the last second, one that drains nothing.
+//! Rules for a write that fails:
+//!
+//! | failure | consequence |
+//! |---|---|
+//! | outage | put back and written with the next ones, within its bounds; the other batches are tried |
+//! | a row that the store refuses | the batch is dropped, with a warning: it would fail each time |
+//! | an answer that was lost | the batch may count twice |
+//! | no answer | the next write waits for it: a write whose future is dropped may still be in the store's queue, and a copy of it would count twice |
+//! | no answer in a drain | the writes that are left are given up after [`DRAIN_MAX`] |
+//!
+//! A collector that is full puts what exceeds it into a number that the log shows, or drops it. A process that is
+//! killed loses the last second.
 
 mod refusals;
 mod routes;
@@ -22,19 +31,22 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::{Statistics, Unavailable};
+use holdfast_domain::ports::{AdditionError, Statistics, Unavailable};
 use holdfast_domain::{ErrorChain, Timestamp};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::sync::Mutex as AsyncMutex;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use self::refusals::RefusalCollector;
 pub use self::refusals::RefusalFacts;
 pub(crate) use self::routes::{AttemptFacts, RouteCollector};
 use crate::live_config::LiveConfig;
-use crate::options::Options;
 
 /// Interval between two additions to the store.
 const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time that a drain waits for statistics: supervisors give the whole of it some 40 seconds.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
 
 /// Rows that one commit of a purge deletes: few enough not to hold up others.
 const PURGED_PER_COMMIT: u32 = 256;
@@ -59,6 +71,10 @@ pub(crate) struct StatisticsWriter {
     routes: Arc<RouteCollector>,
     /// Requests of known API keys that were refused.
     pub(crate) refusals: RefusalCollector,
+    /// One flush at a time.
+    writing: AsyncMutex<()>,
+    /// Cancelled by a drain that has waited for long enough: nothing is written from then on.
+    given_up: CancellationToken,
     /// True while the store takes nothing, which is logged once.
     is_failing: AtomicBool,
     /// Retention of hours, which a reload may change.
@@ -76,6 +92,8 @@ impl StatisticsWriter {
             routes,
             watched: OnceLock::new(),
             refusals: RefusalCollector::default(),
+            writing: AsyncMutex::new(()),
+            given_up: CancellationToken::new(),
             is_failing: AtomicBool::new(false),
             retention: Mutex::new(retention),
         }
@@ -117,16 +135,50 @@ impl StatisticsWriter {
                 _tick = ticks.tick() => {}
                 () = background.cancelled() => return,
             }
-            // Not cut by the end: half a flush would write its batch twice. Each write has a timeout.
-            self.flush().await;
+            tokio::select! {
+                // A flush that can end goes to its end.
+                biased;
+                () = self.flush() => {}
+                () = self.given_up(&background) => return,
+            }
         }
     }
 
-    /// Adds what was collected. Not cancel safe: a dropped future loses a batch.
-    pub(crate) async fn flush(&self) {
-        let refusals = self.flush_refusals().await;
-        // Each is tried, whatever came of the other.
-        let flushed = self.flush_routes().await.and(refusals);
+    /// Completes once a drain waits for no write any more.
+    async fn given_up(&self, background: &CancellationToken) {
+        let ended = async {
+            background.cancelled().await;
+            sleep(DRAIN_MAX).await;
+        };
+        tokio::select! {
+            () = self.given_up.cancelled() => {}
+            () = ended => {}
+        }
+    }
+
+    /// Adds what was collected, in a drain: for [`DRAIN_MAX`], and not once more if the store did not answer by then.
+    /// Not cancel safe: a dropped future loses batches.
+    pub(crate) async fn flush_at_end(&self) {
+        if self.given_up.is_cancelled() {
+            return;
+        }
+        if timeout(DRAIN_MAX, self.flush()).await.is_err() {
+            self.given_up.cancel();
+            tracing::warn!("the store is silent: the last statistics are not written");
+        }
+    }
+
+    /// Adds what was collected. Not cancel safe: a dropped future loses batches.
+    async fn flush(&self) {
+        let _turn = self.writing.lock().await;
+        // Each is tried, whatever came of the others.
+        let outcomes = [
+            self.flush_refusals().await,
+            self.flush_hours().await,
+            self.flush_failures().await,
+            self.flush_breakers().await,
+        ];
+        let flushed: Result<(), Unavailable> = outcomes.into_iter().collect();
         let was_failing = self.is_failing.swap(flushed.is_err(), Ordering::Relaxed);
         match flushed {
             Ok(()) if was_failing => tracing::info!("statistics are written again"),
@@ -143,25 +195,29 @@ impl StatisticsWriter {
         }
     }
 
-    async fn flush_routes(&self) -> Result<(), Unavailable> {
+    async fn flush_hours(&self) -> Result<(), Unavailable> {
         let hours = Arc::new(self.routes.take_hours());
-        if !hours.is_empty()
-            && let Err(error) = in_time(self.port.add_route_hours(Arc::clone(&hours))).await
-        {
-            self.routes.put_hours_back(hours.to_vec());
-            return Err(error);
+        if hours.is_empty() {
+            return Ok(());
         }
+        let added = outage(self.port.add_route_hours(Arc::clone(&hours)).await);
+        added.inspect_err(|_outage| self.routes.put_hours_back(hours.to_vec()))
+    }
+
+    async fn flush_failures(&self) -> Result<(), Unavailable> {
         let failures = Arc::new(self.routes.take_failures());
-        if !failures.is_empty()
-            && let Err(error) = in_time(self.port.add_route_failures(Arc::clone(&failures))).await
-        {
-            self.routes.put_failures_back(failures.to_vec());
-            return Err(error);
+        if failures.is_empty() {
+            return Ok(());
         }
+        let added = outage(self.port.add_route_failures(Arc::clone(&failures)).await);
+        added.inspect_err(|_outage| self.routes.put_failures_back(failures.to_vec()))
+    }
+
+    async fn flush_breakers(&self) -> Result<(), Unavailable> {
         let Some((lease, live)) = self.watched.get() else { return Ok(()) };
         let Some(lease) = lease.upgrade() else { return Ok(()) };
         if let Some(breakers) = self.routes.breakers(&live.get().offers(), lease.now()) {
-            in_time(self.port.set_route_states(lease.node(), &breakers)).await?;
+            self.port.set_route_states(lease.node(), &breakers).await?;
             self.routes.set_written(breakers);
         }
         Ok(())
@@ -172,24 +228,28 @@ impl StatisticsWriter {
         if collected.uncounted > 0 {
             tracing::warn!(
                 requests = collected.uncounted,
-                "more API keys were refused than are counted at once: these requests are in no statistics"
+                "more requests were refused than are counted at once: these are in no statistics"
             );
         }
-        let mut batches = collected.into_batches().into_iter();
-        while let Some((keys, batch)) = batches.next() {
-            if let Err(error) = in_time(self.port.add_refusals(Arc::new(batch))).await {
-                let rest = batches.flat_map(|(keys, _batch)| keys);
-                self.refusals.put_back(keys.into_iter().chain(rest));
-                return Err(error);
+        let mut flushed = Ok(());
+        for (keys, batch) in collected.into_batches() {
+            if let Err(error) = outage(self.port.add_refusals(Arc::new(batch)).await) {
+                self.refusals.put_back(keys.into_iter());
+                flushed = Err(error);
             }
         }
-        Ok(())
+        flushed
     }
 }
 
-/// Bounds a write: a store that is silent must not hold up the next second, or the end.
-async fn in_time(write: impl Future<Output = Result<(), Unavailable>>) -> Result<(), Unavailable> {
-    timeout(Options::COMMIT_WAIT, write)
-        .await
-        .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
+/// Outage of the store, for which a batch is put back. A batch that the store refuses is dropped here.
+fn outage(added: Result<(), AdditionError>) -> Result<(), Unavailable> {
+    match added {
+        Ok(()) => Ok(()),
+        Err(AdditionError::Unavailable(error)) => Err(error),
+        Err(error @ AdditionError::Misfit(_)) => {
+            tracing::warn!(error = %ErrorChain(&error), "statistics were dropped: the store refuses them");
+            Ok(())
+        }
+    }
 }

@@ -20,6 +20,9 @@ const KEYS_MAX: usize = 4_096;
 const LISTED_MAX: usize = 4_096;
 /// Requests of one API key and code that are listed between two writes.
 const LISTED_OF_CODE: usize = 25;
+/// Codes of one API key, each with its hour, that are counted between two writes: a store that is away for days must
+/// not make the list of each key grow with every hour.
+const COUNTS_OF_KEY: usize = 64;
 /// API keys of one transaction: the store reads the ring of each.
 const KEYS_OF_BATCH: usize = 64;
 
@@ -48,7 +51,7 @@ pub(crate) struct RefusalBuffer {
     keys: HashMap<ApiKeyId, KeyRefusals>,
     /// Requests in all lists.
     listed: usize,
-    /// Requests of API keys that found no room.
+    /// Requests that found no room to be counted.
     pub(crate) uncounted: u64,
 }
 
@@ -56,9 +59,8 @@ pub(crate) struct RefusalBuffer {
 #[derive(Debug)]
 pub(crate) struct KeyRefusals {
     wallet: WalletId,
-    /// A few: each code once, twice as an hour ends.
-    /// By code and hour: a flush may be late.
-    codes: BTreeMap<(&'static str, Timestamp), CodeRefusals>,
+    /// By hour and code: a flush may be late. At most [`COUNTS_OF_KEY`].
+    codes: BTreeMap<(Timestamp, &'static str), CodeRefusals>,
 }
 
 #[derive(Debug, Default)]
@@ -91,7 +93,7 @@ impl RefusalCollector {
         }
         let of_key =
             keys.entry(api_key).or_insert_with(|| KeyRefusals { wallet, codes: BTreeMap::new() });
-        let of_code = of_key.codes.entry((code, hour_of(at))).or_default();
+        let of_code = of_key.codes.entry((hour_of(at), code)).or_default();
         of_code.count = of_code.count.saturating_add(1);
         if of_code.newest.len() >= LISTED_OF_CODE && of_code.newest.pop_front().is_some() {
             *listed = listed.saturating_sub(1);
@@ -100,6 +102,7 @@ impl RefusalCollector {
             of_code.newest.push_back(request);
             *listed = listed.saturating_add(1);
         }
+        of_key.drop_oldest(listed, uncounted);
     }
 
     /// Takes all that was collected.
@@ -130,12 +133,24 @@ impl RefusalCollector {
                     }
                 }
             }
+            of_key.drop_oldest(listed, uncounted);
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, RefusalBuffer> {
         // Counts are whole after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeyRefusals {
+    /// Drops the counts of the oldest hours beyond the bound, and numbers their requests.
+    fn drop_oldest(&mut self, listed: &mut usize, uncounted: &mut u64) {
+        while self.codes.len() > COUNTS_OF_KEY {
+            let Some((_, dropped)) = self.codes.pop_first() else { return };
+            *uncounted = uncounted.saturating_add(dropped.count);
+            *listed = listed.saturating_sub(dropped.newest.len());
+        }
     }
 }
 
@@ -157,7 +172,7 @@ impl RefusalBuffer {
 fn batch(keys: &[(ApiKeyId, KeyRefusals)]) -> RefusalBatch {
     let mut batch = RefusalBatch::default();
     for (api_key, KeyRefusals { wallet, codes }) in keys {
-        for ((code, hour), CodeRefusals { count, newest }) in codes {
+        for ((hour, code), CodeRefusals { count, newest }) in codes {
             let of = RefusalHour {
                 hour: *hour,
                 wallet: *wallet,
@@ -225,6 +240,29 @@ mod tests {
         assert_eq!(listed(&batches), LISTED_MAX);
         assert_eq!(counted(&batches), u64::try_from(KEYS_MAX).unwrap() * 3);
         assert!(batches.iter().all(|(keys, _)| keys.len() <= KEYS_OF_BATCH));
+    }
+
+    #[test]
+    fn counts_of_a_key_are_bounded_and_the_oldest_hours_go() {
+        const HOUR: u128 = 3_600_000_000;
+        let hours = u128::try_from(COUNTS_OF_KEY).unwrap() + 10;
+        let collector = RefusalCollector::default();
+        for hour in 0..hours {
+            note(&collector, 1, hour * HOUR, "draining");
+            note(&collector, 1, hour * HOUR + 1, "draining");
+            let batches = collector.take().into_batches();
+            collector.put_back(batches.into_iter().flat_map(|(keys, _)| keys));
+        }
+        let collected = collector.take();
+        let batches = collected.into_batches();
+        assert_eq!(batches[0].1.counts.len(), COUNTS_OF_KEY);
+        let oldest = batches[0].1.counts.iter().map(|count| count.of.hour.as_micros()).min();
+        assert_eq!(oldest, i64::try_from(10 * HOUR).ok());
+        for hour in 0..hours {
+            note(&collector, 1, hour * HOUR, "draining");
+        }
+        let collected = collector.take();
+        assert_eq!((collected.uncounted, collected.listed), (10, COUNTS_OF_KEY));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use holdfast_domain::credential::Credential;
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::operation::{Lease, Node, Operation, Receipt, SealedResult, Transition};
 use holdfast_domain::ports::{
-    Cause, CommitError, CounterSnapshot, HeartbeatOutcome, KnownCredential, LeaseMode,
-    LeasedOperation, LedgerEntry, Unavailable,
+    AdditionError, Cause, CommitError, CounterSnapshot, HeartbeatOutcome, KnownCredential,
+    LeaseMode, LeasedOperation, LedgerEntry, Unavailable,
 };
 use holdfast_domain::statistics::{BreakerReport, RefusalBatch, RouteFailure, RouteHour};
 use holdfast_domain::wallet::Wallet;
@@ -207,12 +207,12 @@ impl EventOutbox for Store {
 
 #[async_trait]
 impl Statistics for Store {
-    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), Unavailable> {
+    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), AdditionError> {
         self.enter_open().await?;
         self.journal.add_refusals(refusals).await
     }
 
-    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), Unavailable> {
+    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), AdditionError> {
         self.enter_open().await?;
         self.journal.add_route_hours(hours).await
     }
@@ -220,7 +220,7 @@ impl Statistics for Store {
     async fn add_route_failures(
         &self,
         failures: Arc<Vec<RouteFailure>>,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<(), AdditionError> {
         self.enter_open().await?;
         self.journal.add_route_failures(failures).await
     }

@@ -7,7 +7,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::Postgres;
-use super::error::is_taken;
+use super::error::{is_refusal, is_taken};
 use super::pool::read;
 use super::session::CLOCK;
 use crate::rows::{BadRow, Cells};
@@ -39,9 +39,11 @@ impl Postgres {
         let written = self.errands.write(move |connection, now| {
             Box::pin(async move { exchange.run(&mut ServerTx(connection), now).await })
         });
-        written
-            .await
-            .map_err(|error| ExchangeError { is_taken: is_taken(&error), cause: Box::new(error) })
+        written.await.map_err(|error| ExchangeError {
+            is_taken: is_taken(&error),
+            is_misfit: is_refusal(&error),
+            cause: Box::new(error),
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::ports::{AdditionError, Unavailable};
 use holdfast_domain::statistics::{
     BreakerReport, FAILURES_KEPT, RouteFailure, RouteHour, RouteHourKey,
 };
@@ -40,7 +40,10 @@ const REPORT: &str = "INSERT INTO route_states
     SELECT name, incarnation, $3, $4, $5, $6, $7 FROM nodes WHERE name = $1 AND incarnation = $2";
 
 impl Store {
-    pub(crate) async fn add_attempts(&self, rows: Arc<Vec<RouteHour>>) -> Result<(), Unavailable> {
+    pub(crate) async fn add_attempts(
+        &self,
+        rows: Arc<Vec<RouteHour>>,
+    ) -> Result<(), AdditionError> {
         let dialect = self.dialect();
         let Some(first) = rows.iter().map(|row| row.hour).min() else { return Ok(()) };
         let sql = format!("SELECT {} FROM route_hours AS h WHERE h.hour >= $1", RouteHour::COLUMNS);
@@ -65,13 +68,13 @@ impl Store {
             (written(dialect, &sums, REPLACE_HOUR), ())
         };
         let exchange = Exchange::new(read, RouteHour::from_cells, judge);
-        self.exchange(exchange.locked(dialect.statistics_lock())).await
+        Ok(self.try_exchange(exchange.locked(dialect.statistics_lock())).await?)
     }
 
     pub(crate) async fn add_failures(
         &self,
         failures: Arc<Vec<RouteFailure>>,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<(), AdditionError> {
         if failures.is_empty() {
             return Ok(());
         }
@@ -94,7 +97,7 @@ impl Store {
             (written(dialect, &placed, REPLACE_FAILURE), ())
         };
         let exchange = Exchange::new(read, SlottedFailure::from_cells, judge);
-        self.exchange(exchange.locked(dialect.statistics_lock())).await
+        Ok(self.try_exchange(exchange.locked(dialect.statistics_lock())).await?)
     }
 
     pub(crate) async fn report_breakers(
@@ -125,13 +128,6 @@ impl Store {
         let statements: Vec<Statement> = std::iter::once(clear).chain(reports).collect();
         self.run(move |_now| statements).await
     }
-}
-
-/// Statement that deletes attempts of hours which began before a moment.
-pub(crate) fn purge(dialect: Dialect, before: Timestamp, limit: u32) -> Statement {
-    let sql = "DELETE FROM route_hours WHERE (hour, route, model, outcome) IN (
-        SELECT hour, route, model, outcome FROM route_hours WHERE hour < $1 ORDER BY hour LIMIT $2)";
-    dialect.statement(sql, [before.to_raw().into(), i64::from(limit).into()])
 }
 
 /// New failures of a route with the slots that they take: free ones first, then those of the oldest.

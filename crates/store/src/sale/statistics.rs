@@ -13,16 +13,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::ports::{AdditionError, Unavailable};
 use holdfast_domain::statistics::ring::{Slot, place};
 use holdfast_domain::statistics::{
     BreakerReport, RefusalBatch, RefusalCount, RefusedRequest, RouteFailure, RouteHour,
 };
-use holdfast_domain::{ApiKeyId, Statistics};
+use holdfast_domain::{ApiKeyId, Statistics, Timestamp};
 use sea_orm::{Statement, Value};
 
 use crate::rows::entity::refusal::SlottedRefusal;
-use crate::rows::{BadRow, Cells, Row};
+use crate::rows::{BadRow, Cell, Cells, Row};
 use crate::schema::{Dialect, blob};
 use crate::store::Store;
 use crate::transaction::exchange::Exchange;
@@ -30,14 +30,22 @@ use crate::transaction::exchange::Exchange;
 /// Rows of one statement: a few thousand binds at most.
 const ROWS_MAX: usize = 100;
 
-/// Deletes hours that began before `$1`, `$2` of them at most.
-const PURGE: &str = "DELETE FROM refusal_hours WHERE (wallet_id, hour, api_key_id, code) IN (
+/// Statements that delete what is older than `$1`, `$2` rows at most: a transaction each, so that none holds up others.
+const PURGES: [&str; 3] = [
+    "DELETE FROM refusal_hours WHERE (wallet_id, hour, api_key_id, code) IN (
     SELECT wallet_id, hour, api_key_id, code FROM refusal_hours WHERE hour < $1 ORDER BY hour LIMIT $2)
-    RETURNING hour";
+    RETURNING hour",
+    "DELETE FROM route_hours WHERE (hour, route, model, outcome) IN (
+    SELECT hour, route, model, outcome FROM route_hours WHERE hour < $1 ORDER BY hour LIMIT $2)
+    RETURNING hour",
+    "DELETE FROM route_failures WHERE (route, slot) IN (
+    SELECT route, slot FROM route_failures WHERE failed_at < $1 ORDER BY failed_at LIMIT $2)
+    RETURNING failed_at",
+];
 
 #[async_trait]
 impl Statistics for Store {
-    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), Unavailable> {
+    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), AdditionError> {
         let dialect = self.dialect();
         let kept = slots_statement(dialect, &refusals);
         let judge = move |kept: Vec<(ApiKeyId, Slot)>, _now| {
@@ -45,17 +53,17 @@ impl Statistics for Store {
             (counts.chain(list(dialect, kept, &refusals.listed)).collect(), ())
         };
         let exchange = Exchange::new(move |_now| kept, slot, judge);
-        self.exchange(exchange.locked(dialect.statistics_lock())).await
+        Ok(self.try_exchange(exchange.locked(dialect.statistics_lock())).await?)
     }
 
-    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), Unavailable> {
+    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), AdditionError> {
         self.add_attempts(hours).await
     }
 
     async fn add_route_failures(
         &self,
         failures: Arc<Vec<RouteFailure>>,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<(), AdditionError> {
         self.add_failures(failures).await
     }
 
@@ -69,16 +77,17 @@ impl Statistics for Store {
 
     async fn purge_hours(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         let dialect = self.dialect();
-        let purge = move |now: holdfast_domain::Timestamp| {
-            let before = now.before(age).as_micros();
-            dialect.statement(PURGE, [before.into(), i64::from(limit).into()])
-        };
-        let count = move |deleted: Vec<i64>, now: holdfast_domain::Timestamp| {
-            let attempts = super::routes::purge(dialect, now.before(age), limit);
-            (vec![attempts], u64::try_from(deleted.len()))
-        };
-        let deleted = self.exchange(Exchange::new(purge, |cells| cells.int(), count)).await?;
-        deleted.map_err(crate::error::unavailable)
+        let mut rows: u64 = 0;
+        for purge in PURGES {
+            let read = move |now: Timestamp| {
+                dialect.statement(purge, [now.before(age).to_raw().into(), i64::from(limit).into()])
+            };
+            // The number is of the rows that it returns.
+            let count = |deleted: Vec<i64>, _now| (Vec::new(), u64::try_from(deleted.len()));
+            let deleted = self.exchange(Exchange::new(read, |cells| cells.int(), count)).await?;
+            rows = rows.saturating_add(deleted.map_err(crate::error::unavailable)?);
+        }
+        Ok(rows)
     }
 }
 

@@ -43,9 +43,11 @@ impl Sqlite {
         let written = self.write(move |transaction, now| {
             at_once(exchange.run(&mut FileTx { transaction, now }, now))
         });
-        written
-            .await
-            .map_err(|error| ExchangeError { is_taken: error.is_taken(), cause: Box::new(error) })
+        written.await.map_err(|error| ExchangeError {
+            is_taken: error.is_taken(),
+            is_misfit: error.is_misfit(),
+            cause: Box::new(error),
+        })
     }
 }
 

@@ -67,6 +67,15 @@ impl WriteError {
         let taken = [SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY];
         self.code().is_some_and(|code| taken.contains(&code))
     }
+
+    /// True if a row was refused, or one that is kept cannot be understood.
+    pub(super) fn is_misfit(&self) -> bool {
+        match self {
+            Self::Row(_) => true,
+            Self::Sql(_) => self.primary_code() == Some(CONSTRAINT),
+            Self::File(_) | Self::NotTried => false,
+        }
+    }
 }
 
 debug_as!(WriteTask: "WriteTask");

@@ -2,7 +2,7 @@
 //! from its rows. Each database's own part only sends them.
 
 use holdfast_domain::Timestamp;
-use holdfast_domain::ports::{Cause, Unavailable};
+use holdfast_domain::ports::{AdditionError, Cause, Unavailable};
 use sea_orm::Statement;
 
 use crate::rows::{BadRow, Cells};
@@ -26,12 +26,20 @@ type Judge<R, T> = Box<dyn FnOnce(Vec<R>, Timestamp) -> (Vec<Statement>, T) + Se
 pub(crate) struct ExchangeError {
     /// True if a row was refused because another one has its name or id.
     pub(crate) is_taken: bool,
+    /// True if the database refused a row, or has one that cannot be understood: the same exchange fails each time.
+    pub(crate) is_misfit: bool,
     pub(crate) cause: Cause,
 }
 
 impl From<ExchangeError> for Unavailable {
     fn from(error: ExchangeError) -> Self {
         Self(error.cause)
+    }
+}
+
+impl From<ExchangeError> for AdditionError {
+    fn from(ExchangeError { is_taken: _, is_misfit, cause }: ExchangeError) -> Self {
+        if is_misfit { Self::Misfit(cause) } else { Self::Unavailable(Unavailable(cause)) }
     }
 }
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use holdfast_domain::admin::listing::{Order, Page, PageCursor, PageRequest};
 use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, RefusedRequests, RouteReports};
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::ports::{AdditionError, Unavailable};
 use holdfast_domain::statistics::ring::{Slot, place};
 use holdfast_domain::statistics::{
     BreakerReport, FAILURES_KEPT, NodeBreaker, RefusalBatch, RefusalHour, RefusedRequest,
@@ -22,7 +22,7 @@ use crate::join::step_back;
 
 #[async_trait]
 impl Statistics for MemoryJournal {
-    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), Unavailable> {
+    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), AdditionError> {
         step_back().await;
         let mut state = self.state();
         for count in &refusals.counts {
@@ -55,7 +55,7 @@ impl Statistics for MemoryJournal {
         Ok(())
     }
 
-    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), Unavailable> {
+    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), AdditionError> {
         step_back().await;
         let mut state = self.state();
         for more in hours.iter() {
@@ -70,7 +70,7 @@ impl Statistics for MemoryJournal {
     async fn add_route_failures(
         &self,
         failures: Arc<Vec<RouteFailure>>,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<(), AdditionError> {
         step_back().await;
         let mut state = self.state();
         for failure in failures.iter() {
@@ -106,7 +106,17 @@ impl Statistics for MemoryJournal {
         let attempts = state.route_hours.keys().filter(|(hour, ..)| *hour < before);
         let attempts: BTreeSet<_> = attempts.take(limit).cloned().collect();
         state.route_hours.retain(|key, _row| !attempts.contains(key));
-        Ok(u64::try_from(old.len()).unwrap_or(u64::MAX))
+        let mut rows = old.len() + attempts.len();
+        let mut left = limit;
+        for failures in state.route_failures.values_mut() {
+            failures.retain(|failure| {
+                let stays = failure.at >= before || left == 0;
+                left -= usize::from(!stays);
+                stays
+            });
+        }
+        rows += limit - left;
+        Ok(u64::try_from(rows).unwrap_or(u64::MAX))
     }
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use holdfast_domain::admin::listing::{Page, PageRequest};
 use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, RefusedRequests};
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::ports::{AdditionError, Unavailable};
 use holdfast_domain::statistics::{
     BreakerReport, RefusalBatch, RefusedRequest, RouteFailure, RouteHour,
 };
@@ -18,7 +18,7 @@ use super::defect::Defect;
 
 #[async_trait]
 impl Statistics for BrokenJournal {
-    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), Unavailable> {
+    async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), AdditionError> {
         if self.has(Defect::OtherKeysAreNotCounted) {
             let mut batch = RefusalBatch::clone(&refusals);
             batch.counts.truncate(1);
@@ -27,14 +27,14 @@ impl Statistics for BrokenJournal {
         self.inner.add_refusals(refusals).await
     }
 
-    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), Unavailable> {
+    async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), AdditionError> {
         self.inner.add_route_hours(hours).await
     }
 
     async fn add_route_failures(
         &self,
         failures: Arc<Vec<RouteFailure>>,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<(), AdditionError> {
         self.inner.add_route_failures(failures).await
     }
 
