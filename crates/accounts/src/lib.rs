@@ -106,7 +106,7 @@ pub use self::principal::Principal;
 pub use self::refused_requests::REFUSAL_HOURS_MAX;
 pub use self::reports::{StatementPage, UsageReport};
 pub use self::routes::{AttemptSums, RouteHistory, RouteReport};
-pub use self::search::{BadSearchTerm, SearchHit, SearchOutcome, SearchTerm};
+pub use self::search::{BadSearchTerm, SearchHit, SearchLimits, SearchOutcome, SearchTerm};
 pub use self::sentence::sentence;
 pub use self::sessions::{BegunSession, RenewedSession, SessionError, SignInError, SignedIn};
 pub use self::table::{DOORS, Door};

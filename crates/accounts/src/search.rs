@@ -5,26 +5,24 @@
 //! | an id, 6 digits of one, `chatcmpl_…`, `call_…` | the resource; the operation |
 //! | a request key | the operation of it under each API key in reach, whose ids are derived |
 //! | a text | wallets and API keys by name or external id, people by e-mail address |
+//! | a whole `x-request-id` | the refused request |
 //!
 //! A match is kept if the role reads its kind and its wallet is in reach. So a term that names another wallet's
 //! resource and one that names nothing have the same answer, for which the same statements are sent.
 //!
 //! Not found by it: an answered request by its `x-request-id`, which no row has.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::admin::listing::{Order, PAGE_MAX, PageRequest, PersonFilter};
 use holdfast_domain::admin::search::{IdPrefix, ResourceMatch};
 use holdfast_domain::admin::{Thing, UseCase};
 use holdfast_domain::text::normal_form;
-use holdfast_domain::{OperationId, RequestKey, WalletId};
+use holdfast_domain::{OperationId, RequestId, RequestKey, WalletId};
+use uuid::Uuid;
 
-use crate::{Accounts, Principal, Result};
+use crate::{Accounts, AccountsError, Principal, Result};
 
-/// Matches of each kind that an answer has at most.
-const MATCHES_MAX: u64 = 20;
-/// API keys under which a request key is looked up at most.
-const API_KEYS_MAX: u64 = 10_000;
 /// Beginning of the ids of completions, as callers see them.
 const COMPLETION: &str = "chatcmpl_";
 
@@ -59,46 +57,101 @@ impl std::str::FromStr for SearchTerm {
     }
 }
 
-/// Resource that a term may name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SearchHit {
-    /// The resource.
-    pub thing: Thing,
-    /// Wallet that it belongs to.
-    pub wallet: Option<WalletId>,
+/// Bounds of a search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchLimits {
+    /// Matches of each kind that an answer has at most.
+    pub matches: u32,
+    /// API keys under which a request key is looked up at most.
+    pub api_keys: u32,
+}
+
+impl Default for SearchLimits {
+    fn default() -> Self {
+        Self { matches: 20, api_keys: 10_000 }
+    }
+}
+
+/// Match of a term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchHit {
+    /// A resource, and the wallet that it belongs to.
+    Resource(Thing, Option<WalletId>),
+    /// A refused request, and the wallet of its API key.
+    RefusedRequest(RequestId, WalletId),
 }
 
 /// Outcome of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SearchOutcome {
-    /// Resources that the principal may read: first those of an id, then those of a name.
+    /// Matches that the principal may read: first those of an id, then those of a name.
     pub hits: Vec<SearchHit>,
+    /// True if more of a kind match than [`SearchLimits::matches`].
+    pub has_more: bool,
     /// True if the term is a request key, and more API keys are in reach than it was looked up under.
     pub needs_api_key: bool,
 }
 
 impl Accounts {
     /// Resources that the term may name, as far as the principal may read them.
-    pub async fn search(&self, principal: &Principal, term: &SearchTerm) -> Result<SearchOutcome> {
-        let mut found = self.matches_of_id(principal, term.as_str()).await?;
-        let (of_key, needs_api_key) = self.matches_of_request_key(principal, term.as_str()).await?;
+    pub async fn search(
+        &self,
+        principal: &Principal,
+        term: &SearchTerm,
+        limits: SearchLimits,
+    ) -> Result<SearchOutcome> {
+        let term = term.as_str();
+        // One more of each kind shows that there are more.
+        let limit = u64::from(limits.matches).saturating_add(1);
+        let mut found = self.matches_of_id(principal, term, limit).await?;
+        let api_keys = u64::from(limits.api_keys);
+        let (of_key, needs_api_key) =
+            self.matches_of_request_key(principal, term, api_keys).await?;
         found.extend(of_key);
-        found.extend(self.matches_of_text(principal, term.as_str()).await?);
+        found.extend(self.matches_of_text(principal, term, limit).await?);
         let mut seen = BTreeSet::new();
         found.retain(|it| is_readable(principal, it) && seen.insert(it.thing));
-        let hit = |ResourceMatch { thing, wallet }: ResourceMatch| SearchHit { thing, wallet };
-        Ok(SearchOutcome { hits: found.into_iter().map(hit).collect(), needs_api_key })
+        let readable = found.len();
+        let mut of_kinds: BTreeMap<&str, u32> = BTreeMap::new();
+        found.retain(|it| {
+            let of_kind = of_kinds.entry(it.thing.kind()).or_default();
+            *of_kind = of_kind.saturating_add(1);
+            *of_kind <= limits.matches
+        });
+        let has_more = found.len() < readable;
+        let resource = |it: ResourceMatch| SearchHit::Resource(it.thing, it.wallet);
+        let refused = self.refusal_of_id(principal, term).await?;
+        let hits = found.into_iter().map(resource).chain(refused).collect();
+        Ok(SearchOutcome { hits, has_more, needs_api_key })
+    }
+
+    /// The refused request of a whole `x-request-id`.
+    async fn refusal_of_id(&self, principal: &Principal, term: &str) -> Result<Option<SearchHit>> {
+        let Ok(id) = Uuid::try_parse(term) else { return Ok(None) };
+        if !principal.role.may(UseCase::RefusalRead) {
+            return Ok(None);
+        }
+        match self.refused_request(principal, RequestId::from(id)).await {
+            Ok(request) => Ok(Some(SearchHit::RefusedRequest(request.id, request.wallet))),
+            Err(AccountsError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Resources of an id, or of the first digits of one.
-    async fn matches_of_id(&self, principal: &Principal, term: &str) -> Result<Vec<ResourceMatch>> {
+    async fn matches_of_id(
+        &self,
+        principal: &Principal,
+        term: &str,
+        limit: u64,
+    ) -> Result<Vec<ResourceMatch>> {
         if let Some((operation, _at)) = OperationId::of_tool_call(term) {
             return Ok(self.book.existing_operations(vec![operation]).await?);
         }
         let digits = term.strip_prefix(COMPLETION);
         let Some(prefix) = IdPrefix::parse(digits.unwrap_or(term)) else { return Ok(Vec::new()) };
         let own = principal.only_wallet();
-        let mut found = self.book.resources_by_id(prefix, own, MATCHES_MAX).await?;
+        let mut found = self.book.resources_by_id(prefix, own, limit).await?;
         found.retain(|it| digits.is_none() || matches!(it.thing, Thing::Operation(_)));
         Ok(found)
     }
@@ -108,6 +161,7 @@ impl Accounts {
         &self,
         principal: &Principal,
         term: &str,
+        limit: u64,
     ) -> Result<(Vec<ResourceMatch>, bool)> {
         let Ok(request_key) = term.to_ascii_lowercase().parse::<RequestKey>() else {
             return Ok((Vec::new(), false));
@@ -115,8 +169,8 @@ impl Accounts {
         if !principal.role.may(UseCase::OperationRead) {
             return Ok((Vec::new(), false));
         }
-        let keys = self.book.api_key_ids(principal.only_wallet(), API_KEYS_MAX + 1).await?;
-        if u64::try_from(keys.len()).unwrap_or(u64::MAX) > API_KEYS_MAX {
+        let keys = self.book.api_key_ids(principal.only_wallet(), limit.saturating_add(1)).await?;
+        if u64::try_from(keys.len()).unwrap_or(u64::MAX) > limit {
             return Ok((Vec::new(), true));
         }
         let ids = keys.into_iter().map(|key| OperationId::of(key, request_key)).collect();
@@ -128,10 +182,11 @@ impl Accounts {
         &self,
         principal: &Principal,
         term: &str,
+        limit: u64,
     ) -> Result<Vec<ResourceMatch>> {
         let own = principal.only_wallet();
-        let mut found = self.book.resources_by_text(term, own, MATCHES_MAX).await?;
-        if own.is_some() && principal.role.may(UseCase::PersonRead) {
+        let mut found = self.book.resources_by_text(term, own, limit).await?;
+        if own.is_some() && is_of_a_person(term) && principal.role.may(UseCase::PersonRead) {
             let (filter, page) =
                 (PersonFilter::default(), PageRequest::first(Order::Newest, PAGE_MAX));
             let people = self.people(principal, filter, page).await?;
@@ -146,6 +201,17 @@ impl Accounts {
         }
         Ok(found)
     }
+}
+
+/// True for a term that may be a part of an e-mail address: the people of a wallet are read, which is noted, for such
+/// a term alone.
+fn is_of_a_person(term: &str) -> bool {
+    let is_id = || {
+        term.starts_with(COMPLETION)
+            || OperationId::of_tool_call(term).is_some()
+            || IdPrefix::parse(term).is_some()
+    };
+    term.contains('@') || (term.contains(char::is_alphabetic) && !is_id())
 }
 
 /// True for a resource that the principal may read.

@@ -106,7 +106,7 @@ async function ask(form, { state, answer, facts }) {
   fact(facts, "Status", String(reply.status));
   fact(facts, "idempotent-replayed", String(replayed));
   if (!outcome) return;
-  fact(facts, "Operation", outcome.status);
+  fact(facts, "Request", outcome.status);
   fact(facts, "It cost, once", outcome.charge ?? "–");
   fact(facts, "Its id", element("code", { textContent: outcome.id }));
   if (outcome.href) fact(facts, "Why", element("a", { href: outcome.href, textContent: "Why it cost what it cost" }));

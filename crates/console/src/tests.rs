@@ -4,6 +4,7 @@
 mod book;
 mod brand;
 mod changes;
+mod columns;
 mod counting;
 mod figures;
 mod flash;

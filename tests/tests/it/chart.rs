@@ -315,7 +315,7 @@ fn helm_notes_name_objects_of_the_release_and_commands_of_the_gateway() {
         let helped = Site::empty().cli(&verb);
         assert_eq!(helped.code, Some(0), "{command}: {helped:?}");
     }
-    assert!(notes.contains("The console is off."), "{notes}");
+    assert!(notes.contains("Operators' pages and the API of administration are off."), "{notes}");
 }
 
 #[test]

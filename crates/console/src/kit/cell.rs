@@ -17,9 +17,11 @@ pub(crate) enum Cell {
     Text(String),
     /// Text that is copied and compared: an id, a key, a digest.
     Code(String),
-    /// A number, or an amount with its currency.
+    /// A number.
     Number(String),
-    /// A number, and a line below it: what it is a part of.
+    /// An amount, with its currency or under a head that has it.
+    Money(String),
+    /// An amount, and a line below it: what it is a part of.
     Part(String, String),
     /// A moment: as people read it, and as RFC 3339 writes it.
     Moment(String, String),
@@ -27,6 +29,8 @@ pub(crate) enum Cell {
     MomentLink(String, String, String),
     /// A text that leads somewhere.
     Link(Link),
+    /// A text that leads to the form of an act on the row: its column stands on every screen.
+    Action(Link),
     /// A state in one word.
     Badge(String, Tone),
     /// Nothing is known, or there is nothing.
@@ -93,7 +97,7 @@ impl Cell {
 
     /// An amount with its currency.
     pub(crate) fn money(amount: Micros, currency: Currency) -> Self {
-        Self::Number(money(amount, currency))
+        Self::Money(money(amount, currency))
     }
 
     /// A moment in UTC, to the second.
@@ -115,13 +119,27 @@ impl Cell {
         Self::Link(Link::new(text, href))
     }
 
+    pub(crate) fn action(text: impl Into<String>, href: impl Into<String>) -> Self {
+        Self::Action(Link::new(text, href))
+    }
+
     pub(crate) fn badge(text: impl Into<String>, tone: Tone) -> Self {
         Self::Badge(text.into(), tone)
     }
 
     /// True for what is aligned to the right, below other numbers.
     pub(crate) const fn is_number(&self) -> bool {
-        matches!(self, Self::Number(_) | Self::Part(..))
+        matches!(self, Self::Number(_)) || self.is_money()
+    }
+
+    /// True for an amount.
+    pub(crate) const fn is_money(&self) -> bool {
+        matches!(self, Self::Money(_) | Self::Part(..))
+    }
+
+    /// True for a way to act on the row.
+    pub(crate) const fn is_action(&self) -> bool {
+        matches!(self, Self::Action(_))
     }
 }
 

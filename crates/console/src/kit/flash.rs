@@ -4,17 +4,19 @@
 //! POST /keys/ID/suspend?key=K ─▶ 303 /keys/ID?done=K&did=api_key.suspend ─▶ "API key production suspended. [Resume]"
 //! ```
 //!
-//! The address carries the request key and the use case. What is said of them is read from the request's record, which
-//! only its own sender has, so that a made-up address says nothing. Money has the balance of now beside it.
+//! The address carries the request key and the word of the [`Outcome`]. The rest is read from the request's record,
+//! which only its own sender has, and for [`SHOWN_FOR`] only, so that a kept or made-up address says nothing. Money has
+//! the balance of now beside it.
+
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use holdfast_accounts::{Accounts, AccountsError, PostingRecord, VERBS};
-use holdfast_domain::CommandKey;
-use holdfast_domain::Micros;
 use holdfast_domain::admin::{RequestRecord, Thing, UseCase};
 use holdfast_domain::ledger::PostingKind;
+use holdfast_domain::{CommandKey, Micros, Timestamp};
 use uuid::Uuid;
 
 use crate::failure::Failure;
@@ -23,12 +25,15 @@ use crate::kit::ask::SentFields;
 use crate::kit::cell::{Tone, money};
 use crate::kit::desk::Desk;
 use crate::kit::isolation::isolated;
+use crate::kit::outcome::Outcome;
 use crate::kit::page::Page;
 use crate::kit::section::Notice;
 use crate::kit::visitor::Visitor;
 
 const DONE: &str = "done";
 const DID: &str = "did";
+/// Time after a change in which its flash is shown: it follows at once, and a kept address is news no more.
+const SHOWN_FOR: Duration = Duration::from_secs(600);
 /// Verbs that take back what another one did, with their titles.
 const WAYS_BACK: &[(UseCase, UseCase)] = &[
     (UseCase::WalletSuspend, UseCase::WalletResume),
@@ -37,22 +42,22 @@ const WAYS_BACK: &[(UseCase, UseCase)] = &[
 ];
 
 /// Address of the page that follows a change, which says what was done.
-pub(crate) fn address(next: &str, key: &str, use_case: UseCase) -> String {
-    with_query(next, &[(DONE, Some(key)), (DID, Some(use_case.label()))])
+pub(crate) fn address(next: &str, key: &str, outcome: Option<Outcome>) -> String {
+    with_query(next, &[(DONE, Some(key)), (DID, outcome.map(Outcome::word))])
 }
 
 /// Puts the flash of its address above a page.
 pub(crate) async fn show(State(desk): State<Desk>, request: Request, next: Next) -> Response {
     let query = SentFields::parse(request.uri().query().unwrap_or_default().as_bytes());
     let key = query.get(DONE).and_then(|key| Uuid::try_parse(key).ok()).map(CommandKey::from);
-    let use_case = query.get(DID).and_then(UseCase::from_label);
+    let outcome = query.get(DID).and_then(Outcome::named);
     let visitor = request.extensions().get::<Visitor>().cloned();
     let mut answer = next.run(request).await;
-    let (Some(key), Some(use_case), Some(visitor)) = (key, use_case, visitor) else {
+    let (Some(key), Some(outcome), Some(visitor)) = (key, outcome, visitor) else {
         return answer;
     };
     if let Some(page) = answer.extensions_mut().get_mut::<Page>() {
-        match of_key(&desk.accounts, &visitor, key, use_case).await {
+        match of_key(&desk.accounts, &visitor, key, outcome).await {
             Ok(notice) => page.sections.splice(0..0, notice.map(Into::into)).for_each(drop),
             Err(failure) => tracing::debug!(failure.message, "a change has no flash"),
         }
@@ -64,12 +69,22 @@ async fn of_key(
     accounts: &Accounts,
     visitor: &Visitor,
     key: CommandKey,
-    use_case: UseCase,
+    outcome: Outcome,
 ) -> Result<Option<Notice>, Failure> {
-    match accounts.request_record(&visitor.principal, key).await? {
-        Some(record) => notice(accounts, visitor, &record, use_case).await.map(Some),
-        None => Ok(None),
+    let Some(record) = accounts.request_record(&visitor.principal, key).await? else {
+        return Ok(None);
+    };
+    if !is_shown(&record, outcome, accounts.clock().await?) {
+        return Ok(None);
     }
+    notice(accounts, visitor, &record, Some(outcome)).await.map(Some)
+}
+
+/// True for a change of a moment ago, whose resource is of the outcome's kind: an address that was kept or made up has
+/// no flash.
+fn is_shown(record: &RequestRecord, outcome: Outcome, now: Timestamp) -> bool {
+    let is_fresh = now.since(record.at) < SHOWN_FOR;
+    is_fresh && record.things.iter().any(|thing| outcome.is_of(*thing))
 }
 
 /// What a request did: the amount that moved and the balance of now, or the resource and its verb; and ways on.
@@ -77,29 +92,28 @@ pub(crate) async fn notice(
     accounts: &Accounts,
     visitor: &Visitor,
     record: &RequestRecord,
-    use_case: UseCase,
+    outcome: Option<Outcome>,
 ) -> Result<Notice, Failure> {
     let principal = &visitor.principal;
-    for thing in &record.things {
-        let Thing::Posting(id) = thing else { continue };
-        return match accounts.posting(principal, *id).await {
+    let done = || Notice::new(Tone::Good, "Done.");
+    let Some(outcome) = outcome else { return Ok(done()) };
+    let Some(thing) = record.things.iter().copied().find(|it| outcome.is_of(*it)) else {
+        return Ok(done());
+    };
+    if let Thing::Posting(id) = thing {
+        return match accounts.posting(principal, id).await {
             Ok(posting) => Ok(moved(&posting)),
-            Err(AccountsError::NotFound(_) | AccountsError::Forbidden { .. }) => continue,
+            Err(AccountsError::NotFound(_) | AccountsError::Forbidden { .. }) => Ok(done()),
             Err(error) => Err(error.into()),
         };
     }
-    let Some(thing) = record.things.first().copied() else {
-        return Ok(Notice::new(Tone::Good, "Done."));
-    };
     let names = accounts.names(principal, [thing].into()).await?;
     let name = names.get(&thing).map(|name| format!(" {}", isolated(name))).unwrap_or_default();
-    let text = match participle(use_case) {
-        Some(done) => format!("{}{name} {done}.", noun(thing)),
-        None => format!("{}{name}: done.", noun(thing)),
-    };
+    let text = outcome.sentence(&format!("{}{name}", noun(thing)));
     let mut notice = Notice::new(Tone::Good, text);
     if let Some(page) = of_thing(thing) {
-        let back = WAYS_BACK.iter().find(|(it, back)| *it == use_case && visitor.may(*back));
+        let back =
+            WAYS_BACK.iter().find(|(it, back)| *it == outcome.use_case && visitor.may(*back));
         let verb = back.and_then(|(_, back)| VERBS.iter().find(|verb| verb.use_case == *back));
         if let Some(verb) = verb {
             notice = notice.link(verb.title, format!("{page}/{}", verb.word));
@@ -130,26 +144,23 @@ fn moved(PostingRecord { listing, wallet }: &PostingRecord) -> Notice {
         .link("View wallet", format!("/wallets/{}", wallet.id))
 }
 
-/// Participle of a change; `None` for one that has none.
-fn participle(use_case: UseCase) -> Option<&'static str> {
-    if let Some(verb) = VERBS.iter().find(|verb| verb.use_case == use_case) {
-        return Some(verb.done);
+#[cfg(test)]
+mod tests {
+    use holdfast_domain::{ApiKeyId, WalletId};
+
+    use super::*;
+
+    #[test]
+    fn a_flash_is_of_a_moment_ago_and_of_the_kind_of_its_outcome() {
+        let at = Timestamp::from_micros(0);
+        let record =
+            |thing| RequestRecord { digest: [0; 32], canonical: None, things: vec![thing], at };
+        let key = record(Thing::ApiKey(ApiKeyId::from_u128(1)));
+        let wallet = record(Thing::Wallet(WalletId::from_u128(1)));
+        let outcome = Outcome::named("api_key.suspend").unwrap();
+        let minutes = |minutes: u64| at.after(Duration::from_secs(60 * minutes));
+        assert!(is_shown(&key, outcome, minutes(9)));
+        assert!(!is_shown(&key, outcome, minutes(10)));
+        assert!(!is_shown(&wallet, outcome, minutes(0)));
     }
-    let (_resource, verb) = use_case.label().split_once('.')?;
-    Some(match verb {
-        "create" => "created",
-        "update" => "updated",
-        "close" => "closed",
-        "issue" => "issued",
-        "rotate" => "rotated",
-        "revoke" => "revoked",
-        "invite" => "invited",
-        "link" => "has a new link",
-        "end" => "ended",
-        "cancel" => "asked to end",
-        "reconcile" => "reconciled",
-        "test" => "sent a test event",
-        "resend" => "sent the event again",
-        _other => return None,
-    })
 }

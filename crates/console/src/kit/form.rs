@@ -38,6 +38,7 @@ use crate::kit::cell::{Cell, Tone};
 use crate::kit::desk::Desk;
 use crate::kit::field::{FieldKind, FormField, put_beside};
 use crate::kit::flash;
+use crate::kit::outcome::Outcome;
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Form, Notice, Section};
 use crate::kit::visit::Visit;
@@ -118,6 +119,8 @@ pub(crate) struct Submission {
 pub(crate) trait FormPage: Send + Sync + Sized + 'static {
     /// True for what moves money: it is shown before it is done.
     const IS_REVIEWED: bool = false;
+    /// The outcome of a form that shares its use case with another one; unset: that of the use case.
+    const DONE: Option<Outcome> = None;
     /// Fields that identify somebody. No digest has anything of them, because it outlives their erasure.
     const PRIVATE: &'static [&'static str] = &[];
 
@@ -145,7 +148,7 @@ async fn show<F: FormPage>(visit: Visit, use_case: UseCase) -> Result<Response, 
     };
     let key = request_key(key)?;
     if let Some(record) = visit.accounts().request_record(visit.principal(), key).await? {
-        return Ok(done(&visit, &record, use_case).await?.into_response());
+        return Ok(done(&visit, &record, outcome::<F>(use_case)).await?.into_response());
     }
     let form = F::open(&visit).await?;
     let frame = form.frame();
@@ -196,19 +199,26 @@ async fn send<F: FormPage>(
         Ok(applied) if applied.is_told_once => {
             let page = Page { actions: Vec::new(), ..frame.page };
             let page = match visit.accounts().request_record(visit.principal(), key).await? {
-                Some(record) => page.section(flash_of(&visit, &record, use_case).await?),
+                Some(record) => {
+                    page.section(flash_of(&visit, &record, outcome::<F>(use_case)).await?)
+                }
                 None => page,
             };
             Ok(applied.sections.into_iter().fold(page, Page::section).into_response())
         }
         Ok(applied) => {
             let address = match &applied.next {
-                Some(next) => flash::address(next, &key_text(key), use_case),
+                Some(next) => flash::address(next, &key_text(key), outcome::<F>(use_case)),
                 None => done_address(&visit, key),
             };
             Ok(Redirect::to(&address).into_response())
         }
     }
+}
+
+/// The outcome of a form at the path of this use case.
+fn outcome<F: FormPage>(use_case: UseCase) -> Option<Outcome> {
+    F::DONE.or_else(|| Outcome::of(use_case))
 }
 
 /// Address that says what a form did.
@@ -350,13 +360,17 @@ fn review_page(visit: &Visit, frame: FormFrame, sent: &SentFields, applied: Form
 async fn flash_of(
     visit: &Visit,
     record: &RequestRecord,
-    use_case: UseCase,
+    outcome: Option<Outcome>,
 ) -> Result<Notice, Failure> {
-    flash::notice(visit.accounts(), &visit.visitor, record, use_case).await
+    flash::notice(visit.accounts(), &visit.visitor, record, outcome).await
 }
 
 /// The page of a form whose request key is bound.
-async fn done(visit: &Visit, record: &RequestRecord, use_case: UseCase) -> Result<Page, Failure> {
+async fn done(
+    visit: &Visit,
+    record: &RequestRecord,
+    outcome: Option<Outcome>,
+) -> Result<Page, Failure> {
     let mut rows = vec![("Done at", Cell::moment(record.at))];
     for thing in &record.things {
         let name = format!("{} {}", noun(*thing), Uuid::from_bytes(thing.id()));
@@ -369,7 +383,7 @@ async fn done(visit: &Visit, record: &RequestRecord, use_case: UseCase) -> Resul
         ));
     }
     let again = with_query(&visit.path, &params(visit, &[KEY, REVIEW]));
-    let notice = flash_of(visit, record, use_case).await?.link("A new form", again);
+    let notice = flash_of(visit, record, outcome).await?.link("A new form", again);
     let page = Page::new("Done").section(notice).section(Facts::new("", rows));
     Ok(page.intro("This form was sent and acted once: sending it again changes nothing."))
 }

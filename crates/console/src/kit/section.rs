@@ -88,12 +88,17 @@ impl Facts {
     }
 }
 
+/// Columns that a table has on a tablet, beside the first one and the amount.
+const COLUMNS_OF_TABLET: usize = 4;
+
 /// Rows under a head. Its caption is the title; numbers stand to the right.
 #[derive(Debug, Clone, Template)]
 #[template(path = "table.html")]
 pub(crate) struct Table {
     pub(crate) title: String,
     pub(crate) head: Vec<String>,
+    /// Heads of the columns that stand on every screen.
+    pub(crate) kept: Vec<String>,
     pub(crate) rows: Vec<Vec<Cell>>,
     /// Sums of all rows, of those on other pages too.
     pub(crate) total: Vec<Cell>,
@@ -107,7 +112,12 @@ impl Table {
     pub(crate) fn new(title: &str, head: &[&str], rows: Vec<Vec<Cell>>, empty: &str) -> Self {
         let head = head.iter().map(|name| (*name).to_owned()).collect();
         let (title, empty) = (title.to_owned(), empty.to_owned());
-        Self { title, head, rows, total: Vec::new(), empty, links: Vec::new() }
+        Self { title, head, kept: Vec::new(), rows, total: Vec::new(), empty, links: Vec::new() }
+    }
+
+    /// The same whose columns under these heads stand on every screen.
+    pub(crate) fn keep(self, heads: &[&str]) -> Self {
+        Self { kept: heads.iter().map(|head| (*head).to_owned()).collect(), ..self }
     }
 
     /// The same with sums of all rows.
@@ -129,27 +139,53 @@ impl Table {
         }
     }
 
-    /// Classes of the columns, by their numbers from 1, for the stylesheet: `a` the amount, `l` the second line of a
-    /// card, `w` only on a wide screen. The first column is the first line of a card, and columns without a class
+    /// Classes of the columns, by their numbers from 1, for the stylesheet: `a` the amount of a card, `l` its second
+    /// line, `w` only on a wide screen. The first column is the first line of a card, and columns without a class
     /// stand in the table of a tablet and in no card. On the table, not on its cells: a page has 50 KB.
+    ///
+    /// Actions and kept columns stand everywhere, and of the others money goes last. The amount is money, of a kept
+    /// column before others; without money it is a number, and a table that keeps its own has none.
     fn column_classes(&self) -> String {
+        let (money, actions) = (self.columns(Cell::is_money), self.columns(Cell::is_action));
+        let is_kept =
+            |column: usize| self.head.get(column).is_some_and(|it| self.kept.contains(it));
+        let stands = |column: usize| is_kept(column) || actions.contains(&column);
+        let mut others: Vec<_> = (1..self.head.len()).collect();
+        others.sort_by_key(|column| (!stands(*column), !money.contains(column)));
         let numeric = self.numeric_columns();
-        let amount = numeric.iter().copied().find(|column| *column > 0);
-        let others = (1..self.head.len()).filter(|column| Some(*column) != amount);
-        let class = |(place, column): (usize, usize)| match place {
-            0 | 1 => Some(format!("l{}", column + 1)),
-            2 | 3 => None,
-            _less_important => Some(format!("w{}", column + 1)),
+        let is_number = |column: &usize| self.kept.is_empty() && numeric.contains(column);
+        let amount = others.iter().copied().find(|column| money.contains(column));
+        let amount = amount.or_else(|| others.iter().copied().find(is_number));
+        others.retain(|column| Some(*column) != amount);
+        let mut texts = others.iter().filter(|it| !stands(**it) && !money.contains(it)).copied();
+        let second_line: Vec<_> =
+            if self.kept.is_empty() { texts.by_ref().take(2).collect() } else { Vec::new() };
+        let class = |(place, column): (usize, usize)| {
+            let number = column.saturating_add(1);
+            if stands(column) || second_line.contains(&column) {
+                Some(format!("l{number}"))
+            } else {
+                (place >= COLUMNS_OF_TABLET).then(|| format!("w{number}"))
+            }
         };
-        let amount = amount.map(|column| format!("a{}", column + 1));
-        amount.into_iter().chain(others.enumerate().filter_map(class)).collect::<Vec<_>>().join(" ")
+        let amount = amount.map(|column| format!("a{}", column.saturating_add(1)));
+        amount
+            .into_iter()
+            .chain(others.iter().copied().enumerate().filter_map(class))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// Columns that have numbers, whose heads stand above them: found once for all cells of a table.
     fn numeric_columns(&self) -> BTreeSet<usize> {
+        self.columns(Cell::is_number)
+    }
+
+    /// Columns with a cell like this.
+    fn columns(&self, is_like: fn(&Cell) -> bool) -> BTreeSet<usize> {
         let rows = self.rows.iter().chain([&self.total]);
         let cells = rows.flat_map(|row| row.iter().enumerate());
-        cells.filter(|(_column, cell)| cell.is_number()).map(|(column, _cell)| column).collect()
+        cells.filter(|(_column, cell)| is_like(cell)).map(|(column, _cell)| column).collect()
     }
 }
 
@@ -265,10 +301,11 @@ mod tests {
 
     #[test]
     fn a_table_names_the_columns_that_a_card_has_and_those_of_a_wide_screen_alone() {
+        let money = || Cell::Money("7.00".to_owned());
         let row = || {
             let texts = ["now", "done", "large"].map(Cell::text);
             let rest = ["key", "acme", "eu", "x"].map(Cell::text);
-            texts.into_iter().chain([Cell::count(7)]).chain(rest).collect()
+            texts.into_iter().chain([money()]).chain(rest).collect()
         };
         let head = ["When", "State", "Model", "Charge", "API key", "Wallet", "Region", "Note"];
         let table = Table::new("Requests", &head, vec![row()], "");
@@ -276,5 +313,22 @@ mod tests {
         assert!(table.to_string().contains("<table class=\"a4 l2 l3 w7 w8\">"), "{table}");
         let plain = Table::new("People", &["Person", "Role"], vec![vec![Cell::text("a")]], "");
         assert_eq!(plain.column_classes(), "l2");
+        assert_eq!(table.keep(&["Note", "Wallet"]).column_classes(), "a4 l6 l8 w5 w7");
+    }
+
+    #[test]
+    fn actions_stand_on_every_screen_and_money_goes_last() {
+        let row = || {
+            let mut row = vec![Cell::text("first")];
+            row.extend((0..6).map(Cell::count));
+            row.extend([Cell::Money("7.00".to_owned()), Cell::Money("8.00".to_owned())]);
+            row.push(Cell::action("End it", "/x"));
+            row
+        };
+        let head = ["A", "B", "C", "D", "E", "F", "G", "Before", "After", "End"];
+        let table = || Table::new("Wide", &head, vec![row()], "");
+        // The first money is the amount of a card, not the first number.
+        assert_eq!(table().column_classes(), "a8 l10 l2 l3 w4 w5 w6 w7");
+        assert_eq!(table().keep(&["After"]).column_classes(), "a9 l10 w4 w5 w6 w7");
     }
 }

@@ -50,7 +50,10 @@ pub(crate) async fn show(
         .action(true, "Change the password", "/account/password")
         .section(Facts::new("", facts))
         .action(true, "Sign out everywhere", "/account/sign-out")
-        .section(Table::new("Sessions", &head, rows, "There are no sessions."))
+        .section(
+            Table::new("Sessions", &head, rows, "There are no sessions.")
+                .keep(&["Address", "Role in use"]),
+        )
         .section(known_browsers(&browsers))
         .section(sign_out))
 }
@@ -60,7 +63,7 @@ fn row(session: &Session, signed_in: &SignedIn) -> Vec<Cell> {
     let end = if session.id == signed_in.session.id {
         Cell::badge("this one", Tone::Good)
     } else {
-        Cell::link("End it", format!("/account/sessions/{id}"))
+        Cell::action("End it", format!("/account/sessions/{id}"))
     };
     vec![
         Cell::moment(session.signed_in_at),

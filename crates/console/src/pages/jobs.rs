@@ -50,7 +50,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         ("Result", result(&job)),
         ("Done", done(&job)),
         ("Wallets", count("wallets")),
-        ("Operations", count("operations")),
+        ("Requests", count("operations")),
         ("Transfers", count("transfers")),
         ("Started by", Cell::some_text(node)),
         ("Asked", Cell::moment(job.created_at)),
@@ -60,7 +60,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         ("Id", Cell::code(job.id)),
     ];
     let may_cancel = job.state == JobState::Queued && visit.may(UseCase::JobCreate);
-    let page = Page::new("Verification").below("Ledger checks", "/jobs");
+    let page = Page::new("Ledger check").below("Ledger checks", "/jobs");
     let page = page.action(may_cancel, "Cancel", format!("/jobs/{}/cancel", job.id));
     let page = page.section(Facts::new("", rows));
     let mismatches = report.get("mismatches").and_then(Value::as_array);

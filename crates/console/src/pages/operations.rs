@@ -33,8 +33,8 @@ const REFUSED: &str = "refused";
 /// The same of operations that run: they have no charge yet, and hold what it may be at most.
 const HEAD_OF_RUNNING: [&str; 6] = ["Began", "State", "Model", "Holds", "API key", "Wallet"];
 
-const EMPTY: &str = "There is no such operation on this page. An operation begins when a caller \
-    sends a request: widen the filters, or look at the next page.";
+const EMPTY: &str = "There is no such request on this page. A request begins when a caller \
+    sends it: widen the filters, or look at the next page.";
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let found = found(&visit).await.map(|table| vec![table.into()]);
@@ -125,7 +125,7 @@ fn filter(visit: &Visit) -> Filter {
         field.value(value)
     };
     let mut fields = vec![
-        held(FormField::optional(ID, "Operation id", FieldKind::Text)),
+        held(FormField::optional(ID, "Request id", FieldKind::Text)),
         api_key_field(&visit.query),
         held(FormField::optional(REQUEST_KEY, "Request key", FieldKind::Text)),
     ];

@@ -328,7 +328,7 @@ fn facts(status: StatusCode, is_replayed: bool, outcome: Option<KeyOutcome>) -> 
         ("idempotent-replayed", Cell::code(is_replayed)),
     ];
     if let Some(KeyOutcome { id, status, charge, href }) = outcome {
-        rows.push(("Operation", Cell::text(status)));
+        rows.push(("Request", Cell::text(status)));
         rows.push(("It cost, once", charge.map_or(Cell::Nothing, Cell::Number)));
         rows.push(("Its id", Cell::code(id)));
         rows.extend(href.map(|href| ("Why", Cell::link("Why it cost what it cost", href))));

@@ -34,7 +34,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     ];
     if let PostingKind::Refund(operation) = posting.kind {
         let page = format!("/operations/{operation}");
-        rows.push(("Of the operation", Cell::link(operation.to_string(), page)));
+        rows.push(("Of the request", Cell::link(operation.to_string(), page)));
     }
     rows.push(("Reason", reason(&listing)));
     rows.push(("Note", Cell::some_text(details.note.as_deref())));

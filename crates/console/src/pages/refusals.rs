@@ -71,7 +71,7 @@ fn facts(request: &RefusedRequest, currency: Option<Currency>, names: &Names<'_>
     ];
     if let Some(Shortage { wanted, available }) = request.shortage {
         rows.push(("Might have cost", amount(wanted)));
-        rows.push(("Left at that time", available.map_or(Cell::Nothing, amount)));
+        rows.push(("Available then", available.map_or(Cell::Nothing, amount)));
     }
     rows.push(("Request id", Cell::code(request.id)));
     Facts::new("", rows)

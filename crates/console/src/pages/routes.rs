@@ -43,7 +43,9 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let rows = routes.iter().map(|report| report_row(report, now)).collect();
     let empty = "No route is configured, and none was tried in the last 24 hours.";
     let intro = "The last 24 hours on all nodes. Refused requests are not errors of a route.";
-    Ok(Page::new("Routes").intro(intro).section(Table::new("Last 24 hours", &HEAD, rows, empty)))
+    let table = Table::new("Last 24 hours", &HEAD, rows, empty);
+    let table = table.keep(&["Error rate", "Failing since", "Last error"]);
+    Ok(Page::new("Routes").intro(intro).section(table))
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {

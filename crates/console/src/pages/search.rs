@@ -3,7 +3,8 @@
 //! Never: a hit that the visitor may not open, or a word about why there is none.
 
 use axum::response::{IntoResponse, Redirect, Response};
-use holdfast_accounts::{SearchHit, SearchOutcome, SearchTerm};
+use holdfast_accounts::{SearchHit, SearchLimits, SearchOutcome, SearchTerm};
+use holdfast_domain::WalletId;
 use holdfast_domain::admin::Thing;
 
 use crate::failure::Failure;
@@ -16,8 +17,9 @@ use crate::kit::visit::Visit;
 use crate::pages::parts::reference::Names;
 
 const EMPTY: &str = "Nothing found. Search for an id or at least its first 6 digits, a chatcmpl_… id, a request key, \
-    a name, an external id or an e-mail address. An answered request is found by its chatcmpl_… id: its x-request-id \
-    is not stored.";
+    a name, an external id or an e-mail address. A refused request is found by its whole x-request-id, and an answered \
+    one by its chatcmpl_… id: its x-request-id is not stored.";
+const HAS_MORE: &str = "More match: write more of it.";
 const NEEDS_API_KEY: &str = "Too many API keys to look for this request key under each of them. Enter it on Requests, \
     together with its API key.";
 
@@ -30,32 +32,78 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Failure> {
             return Ok(page.status(failure.status).into_response());
         }
     };
-    let SearchOutcome { hits, needs_api_key } =
-        visit.accounts().search(visit.principal(), &term).await?;
-    if let [hit] = hits.as_slice()
-        && let Some(address) = of_thing(hit.thing)
-    {
+    let found = visit.accounts().search(visit.principal(), &term, SearchLimits::default()).await?;
+    if let Some(address) = only(&found) {
         return Ok(Redirect::to(&address).into_response());
     }
-    if hits.is_empty() && needs_api_key {
-        let address = with_query("/operations", &[("request_key", Some(term.as_str()))]);
+    let mut page = Page::new("Search");
+    if found.needs_api_key {
+        // Request keys are lower case.
+        let request_key = term.as_str().to_ascii_lowercase();
+        let address = with_query("/operations", &[("request_key", Some(&request_key))]);
         let notice = Notice::new(Tone::Warning, NEEDS_API_KEY).link("Requests", address);
-        return Ok(page(notice.into()).into_response());
+        page = page.section(notice);
     }
-    Ok(page(found(&visit, &hits).await?.into()).into_response())
+    if found.has_more {
+        page = page.section(Notice::new(Tone::Plain, HAS_MORE));
+    }
+    if !found.hits.is_empty() || !found.needs_api_key {
+        page = page.section(table(&visit, &found.hits).await?);
+    }
+    Ok(page.into_response())
 }
 
 fn page(section: Section) -> Page {
     Page::new("Search").section(section)
 }
 
-async fn found(visit: &Visit, hits: &[SearchHit]) -> Result<Table, Failure> {
-    let wallets = hits.iter().filter_map(|hit| hit.wallet.map(Thing::Wallet));
-    let names = Names::read(visit, hits.iter().map(|hit| hit.thing).chain(wallets)).await?;
-    let row = |hit: &SearchHit| {
-        let wallet = hit.wallet.map_or(Cell::Nothing, |id| names.link(Thing::Wallet(id)));
-        vec![names.link(hit.thing), Cell::text(noun(hit.thing)), wallet]
+/// Address of the single hit, unless there may be others.
+fn only(found: &SearchOutcome) -> Option<String> {
+    match found.hits.as_slice() {
+        [hit] if !found.needs_api_key && !found.has_more => address(*hit),
+        _none_or_several => None,
+    }
+}
+
+fn address(hit: SearchHit) -> Option<String> {
+    match hit {
+        SearchHit::Resource(thing, _wallet) => of_thing(thing),
+        SearchHit::RefusedRequest(id, _wallet) => Some(format!("/refusals/{id}")),
+    }
+}
+
+async fn table(visit: &Visit, hits: &[SearchHit]) -> Result<Table, Failure> {
+    let things = hits.iter().flat_map(|hit| match *hit {
+        SearchHit::Resource(thing, wallet) => [Some(thing), wallet.map(Thing::Wallet)],
+        SearchHit::RefusedRequest(_id, wallet) => [None, Some(Thing::Wallet(wallet))],
+    });
+    let names = Names::read(visit, things.flatten()).await?;
+    let of =
+        |wallet: Option<WalletId>| wallet.map_or(Cell::Nothing, |id| names.link(Thing::Wallet(id)));
+    let row = |hit: &SearchHit| match *hit {
+        SearchHit::Resource(thing, wallet) => {
+            vec![names.link(thing), Cell::text(noun(thing)), of(wallet)]
+        }
+        SearchHit::RefusedRequest(id, wallet) => {
+            let link = Cell::link(id.to_string(), format!("/refusals/{id}"));
+            vec![link, Cell::text("Refused request"), of(Some(wallet))]
+        }
     };
     let rows = hits.iter().map(row).collect();
     Ok(Table::new("Found", &["Name", "Kind", "Wallet"], rows, EMPTY))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_single_hit_is_opened_only_if_there_can_be_no_other() {
+        let hit = SearchHit::Resource(Thing::Wallet(WalletId::from_u128(1)), None);
+        let found = SearchOutcome { hits: vec![hit], ..SearchOutcome::default() };
+        assert!(only(&found).is_some_and(|address| address.starts_with("/wallets/")));
+        assert_eq!(only(&SearchOutcome { needs_api_key: true, ..found.clone() }), None);
+        assert_eq!(only(&SearchOutcome { has_more: true, ..found.clone() }), None);
+        assert_eq!(only(&SearchOutcome { hits: vec![hit, hit], ..found }), None);
+    }
 }

@@ -45,7 +45,8 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let rows = listed.rows.iter().map(|listing| row(listing, &names, &visit.visitor)).collect();
     let head = ["No.", "When", "Who", "Did", "To", "What changed", "Reason"];
     let empty = "No entry of the audit log matches this filter.";
-    let mut sections = vec![Table::new("Newest first", &head, rows, empty).next(next).into()];
+    let table = Table::new("Newest first", &head, rows, empty);
+    let mut sections = vec![table.keep(&["When", "Who", "Did", "To"]).next(next).into()];
     let newest = listed.rows.first().filter(|_| is_whole && is_first);
     if let Some(newest) = newest {
         let head = newest.row.head().to_string();

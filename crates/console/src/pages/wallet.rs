@@ -132,10 +132,10 @@ async fn holds(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {
         ]
     };
     let rows = listed.rows.iter().map(row).collect();
-    let head = ["Operation of", "API key", "Holds", "Since"];
+    let head = ["Model", "API key", "Holds", "Since"];
     let empty = "Nothing runs, so nothing is held.";
     let running = Link::new("All that runs", running_address(wallet.id));
-    let all = Link::new("All operations", format!("/operations?wallet={}", wallet.id));
+    let all = Link::new("All requests", format!("/operations?wallet={}", wallet.id));
     Ok(Table::new("Held by what runs", &head, rows, empty).link(running).link(all))
 }
 

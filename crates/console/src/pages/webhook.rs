@@ -50,7 +50,11 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         .action(may(UseCase::WebhookDisable, is_active), "Disable", format!("{base}/disable"))
         .action(may(UseCase::WebhookEnable, !is_active), "Enable", format!("{base}/enable"))
         .section(Facts::new("", rows))
-        .section(Table::new("Deliveries", &head, rows_of, empty).next(next)))
+        .section(
+            Table::new("Deliveries", &head, rows_of, empty)
+                .keep(&["State", "Last answer"])
+                .next(next),
+        ))
 }
 
 fn delivery(record: &DeliveryRecord, base: &str, may_resend: bool) -> Vec<Cell> {
@@ -66,7 +70,7 @@ fn delivery(record: &DeliveryRecord, base: &str, may_resend: bool) -> Vec<Cell> 
         (None, _) => Cell::Nothing,
     };
     let again = if may_resend {
-        Cell::link("Send again", format!("{base}/deliveries/{}/resend", record.event))
+        Cell::action("Send again", format!("{base}/deliveries/{}/resend", record.event))
     } else {
         Cell::Nothing
     };

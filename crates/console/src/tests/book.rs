@@ -32,6 +32,7 @@ use uuid::Uuid;
 
 use crate::console::pages;
 use crate::kit::visitor::Visitor;
+use crate::tests::columns::actions_stand_on_every_screen;
 use crate::tests::site::desk;
 
 /// One model with a route that cools down.
@@ -171,7 +172,9 @@ impl OpsWorld {
 
     pub(crate) async fn get(&self, visitor: &Visitor, path: &str) -> Reply {
         let request = Request::builder().uri(path).extension(visitor.clone());
-        self.answer(request.body(Body::empty()).unwrap()).await
+        let reply = self.answer(request.body(Body::empty()).unwrap()).await;
+        actions_stand_on_every_screen(&reply.html);
+        reply
     }
 
     /// Gets a page that must be there.

@@ -1,8 +1,14 @@
 //! Search: what each kind of term leads to, and nothing of another wallet, on both databases.
 
-use holdfast_accounts::{Edit, NewInvitation, Principal};
+use std::sync::Arc;
+
+use holdfast_accounts::{Edit, NewInvitation, Principal, SearchLimits};
 use holdfast_domain::admin::{Reach, Role, WalletPatch};
-use holdfast_domain::{OperationId, WalletId};
+use holdfast_domain::ports::Statistics;
+use holdfast_domain::statistics::{
+    RefusalBatch, RefusalCount, RefusalHour, RefusedRequest, hour_of,
+};
+use holdfast_domain::{ApiKeyId, OperationId, RequestId, WalletId};
 use holdfast_testkit::sample;
 use uuid::Uuid;
 
@@ -65,8 +71,91 @@ async fn customer(world: &OpsWorld, name: &str) -> Customer {
         (format!("{name} PROD"), &of_key),
         (format!("da@{name}.exa"), &person),
     ];
-    let terms = terms.map(|(term, page)| (term, page.clone())).to_vec();
+    let refused = refused(world, wallet, key).await;
+    let refusal = format!("/refusals/{refused}");
+    let terms = terms.into_iter().chain([
+        (refused.to_string(), &refusal),
+        (refused.to_string().to_uppercase(), &refusal),
+    ]);
+    let terms = terms.map(|(term, page)| (term, page.clone())).collect();
     Customer { wallet, operation, terms }
+}
+
+/// A refused request of an API key.
+async fn refused(world: &OpsWorld, wallet: WalletId, api_key: ApiKeyId) -> RequestId {
+    let request = RefusedRequest {
+        id: RequestId::from(Uuid::new_v4()),
+        at: sample::NOW,
+        api_key,
+        wallet,
+        code: "rate_limit_exceeded".into(),
+        status: 429,
+        model: None,
+        shortage: None,
+    };
+    let id = request.id;
+    let of =
+        RefusalHour { hour: hour_of(request.at), wallet, api_key, code: request.code.clone() };
+    let counts = vec![RefusalCount { of, count: 1 }];
+    let batch = RefusalBatch { counts, listed: vec![request] };
+    world.store.add_refusals(Arc::new(batch)).await.unwrap();
+    id
+}
+
+async fn check_bounds_are_said(world: &OpsWorld) {
+    let wallet = world.wallet("acme", 5_000).await;
+    let key = world.api_key(wallet, "first").await;
+    let ended = world.ended((wallet, key), &sample::price(), sample::finished(20, 10)).await;
+    for n in 0..20 {
+        world.api_key(wallet, &format!("shop {n}")).await;
+    }
+    let search = async |term: &str, limits| {
+        let term = term.parse().unwrap();
+        world.accounts.search(&Principal::local(), &term, limits).await.unwrap()
+    };
+    // A request key is looked up under so many API keys, and no more.
+    let request_key = ended.request_key.to_string();
+    let all = SearchLimits::default();
+    for (api_keys, is_found) in [(20, false), (21, true)] {
+        let found = search(&request_key, SearchLimits { api_keys, ..all }).await;
+        assert_eq!((found.hits.len() == 1, found.needs_api_key), (is_found, !is_found));
+    }
+    // Of each kind there are so many, and a word that there are more.
+    for (matches, has_more) in [(19, true), (20, false)] {
+        let found = search("shop", SearchLimits { matches, ..all }).await;
+        let matches = usize::try_from(matches).unwrap();
+        assert_eq!((found.hits.len(), found.has_more), (matches, has_more));
+    }
+    assert!(!world.page(&owner(), "/search?q=shop").await.contains("More match"));
+    world.api_key(wallet, "shop 20").await;
+    let page = world.page(&owner(), "/search?q=shop").await;
+    assert!(page.contains("More match: write more of it."), "{page}");
+}
+
+#[tokio::test]
+async fn bounds_are_said() {
+    check_bounds_are_said(&OpsWorld::new().await).await;
+}
+
+#[tokio::test]
+async fn people_of_a_wallet_are_read_for_a_part_of_an_address_alone() {
+    let world = OpsWorld::new().await;
+    let own = customer(&world, "acme").await;
+    let admin = visitor(Role::HolderAdmin, Reach::Wallet(own.wallet));
+    let notes = async || {
+        let trail = world.page(&owner(), "/trail?use_case=person.read").await;
+        trail.matches("person.read</bdi>").count()
+    };
+    for (term, is_noted) in [
+        (own.operation.to_string(), false),
+        (own.operation.completion_id(), false),
+        ("4711471147".to_owned(), false),
+        ("ada@acme".to_owned(), true),
+    ] {
+        let before = notes().await;
+        world.get(&admin, &with_query("/search", &[("q", Some(&term))])).await;
+        assert_eq!(notes().await > before, is_noted, "{term}");
+    }
 }
 
 async fn check_every_kind_of_term_leads_to_its_page(world: &OpsWorld) {
@@ -131,7 +220,7 @@ async fn check_hostile_terms_match_themselves_and_nothing_else(world: &OpsWorld)
         assert!(reply.html.contains("1 to 128 printable characters"), "{}", reply.html);
     }
     let empty = world.page(&owner(), "/search?q=+").await;
-    assert!(empty.contains("x-request-id is not stored"), "{empty}");
+    assert!(empty.contains("refused request is found by its whole x-request-id"), "{empty}");
 }
 
 #[tokio::test]

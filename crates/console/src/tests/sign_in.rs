@@ -76,6 +76,7 @@ async fn signing_out_everywhere_ends_sessions_and_marks() {
     let (own, other) = (world.cookies().await, world.cookies().await);
     let page = world.send(Call::get("/account").cookies(&own)).await;
     assert!(page.text.contains("Known browsers") && page.text.contains("192.0.2.7"), "{page:?}");
+    assert_eq!(super::columns::actions_stand_on_every_screen(&page.text), 1, "{page:?}");
     let form = world.send(Call::get("/account/sign-out").cookies(&own)).await;
     assert_eq!(form.status, 200, "{form:?}");
     let done = world.send(Call::post("/account/sign-out", &[]).cookies(&own)).await;

@@ -33,6 +33,7 @@ use uuid::Uuid;
 use crate::console::pages;
 use crate::kit::desk::Desk;
 use crate::kit::visitor::Visitor;
+use crate::tests::columns::actions_stand_on_every_screen;
 use crate::tests::site::desk;
 
 /// One model with a route, whose name no holder may see.
@@ -176,7 +177,9 @@ impl World {
     }
 
     pub(crate) async fn get(&self, visitor: &Visitor, path: &str) -> Reply {
-        self.answer(visitor, (Method::GET, path), Body::empty()).await
+        let reply = self.answer(visitor, (Method::GET, path), Body::empty()).await;
+        actions_stand_on_every_screen(&reply.body);
+        reply
     }
 
     /// Opens a form: its address with the request key that it was given.

@@ -12,6 +12,7 @@ use holdfast_domain::{
 use sea_orm::sea_query::{Expr, ExprTrait, Func, LikeExpr};
 use sea_orm::{
     ColumnTrait, Condition, EntityTrait, Order, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    Select,
 };
 
 use super::{ReadError, ReadTransaction};
@@ -50,14 +51,38 @@ async fn owned<E: EntityTrait>(
     thing: fn([u8; 16]) -> Thing,
 ) -> Result<Vec<ResourceMatch>, ReadError> {
     let own = of.map(|of| wallet.eq(of.to_bytes().to_vec()));
-    let found = E::find().select_only().columns([id, wallet]).filter(condition.add_option(own));
-    let found = found.order_by(seq, Order::Desc).limit(limit);
+    let found = newest::<E>([seq, id, wallet], condition.add_option(own), limit);
     let rows: Vec<OwnedRow> = db.select(found.as_query()).await?;
     let found = |OwnedRow(id, wallet): OwnedRow| ResourceMatch {
         thing: thing(id),
         wallet: wallet.map(WalletId::from_bytes),
     };
     Ok(rows.into_iter().map(found).collect())
+}
+
+fn newest<E: EntityTrait>(
+    [seq, id, wallet]: [E::Column; 3],
+    condition: Condition,
+    limit: u64,
+) -> Select<E> {
+    let found = E::find().select_only().columns([id, wallet]).filter(condition);
+    found.order_by(seq, Order::Desc).limit(limit)
+}
+
+/// Condition on the id of a row, and on its wallet if there is one.
+fn within<C: ColumnTrait>(
+    [id, wallet]: [C; 2],
+    prefix: IdPrefix,
+    of: Option<WalletId>,
+) -> Condition {
+    let (first, last) = (prefix.first().to_vec(), prefix.last().to_vec());
+    // No index has the expression, so that of the id selects: by the one of the wallet, which has the order too, SQLite
+    // would read all rows of a wallet to find a few.
+    let own = |of: WalletId| {
+        let column = || Expr::col(wallet.as_column_ref());
+        Expr::expr(Func::coalesce([column(), column()])).eq(of.to_bytes().to_vec())
+    };
+    Condition::all().add(id.between(first, last)).add_option(of.map(own))
 }
 
 /// Rows of a table that are the operator's, newest first.
@@ -105,34 +130,23 @@ pub(super) async fn by_id(
     of: Option<WalletId>,
     limit: u64,
 ) -> Result<Vec<ResourceMatch>, ReadError> {
-    let (first, last) = (prefix.first().to_vec(), prefix.last().to_vec());
     macro_rules! within {
+        ($entity:ident, $wallet:ident) => {
+            (within([$entity::Column::Id, $entity::Column::$wallet], prefix, of), None)
+        };
         ($entity:ident) => {
-            Condition::all().add($entity::Column::Id.between(first.clone(), last.clone()))
+            within([$entity::Column::Id, $entity::Column::Id], prefix, None)
         };
     }
-    let mut found =
-        rows_of!(db, operation, WalletId, (within!(operation), of), limit, OperationId, Operation);
-    found.extend(rows_of!(db, wallet, Id, (within!(wallet), of), limit, WalletId, Wallet));
-    found.extend(rows_of!(db, api_key, WalletId, (within!(api_key), of), limit, ApiKeyId, ApiKey));
-    found.extend(rows_of!(
-        db,
-        posting,
-        WalletId,
-        (within!(posting), of),
-        limit,
-        PostingId,
-        Posting
-    ));
-    found.extend(rows_of!(
-        db,
-        webhook,
-        WalletId,
-        (within!(webhook), of),
-        limit,
-        WebhookId,
-        Webhook
-    ));
+    let of_operations = within!(operation, WalletId);
+    let mut found = rows_of!(db, operation, WalletId, of_operations, limit, OperationId, Operation);
+    found.extend(rows_of!(db, wallet, Id, within!(wallet, Id), limit, WalletId, Wallet));
+    let of_keys = within!(api_key, WalletId);
+    found.extend(rows_of!(db, api_key, WalletId, of_keys, limit, ApiKeyId, ApiKey));
+    let of_postings = within!(posting, WalletId);
+    found.extend(rows_of!(db, posting, WalletId, of_postings, limit, PostingId, Posting));
+    let of_webhooks = within!(webhook, WalletId);
+    found.extend(rows_of!(db, webhook, WalletId, of_webhooks, limit, WebhookId, Webhook));
     if of.is_none() {
         found.extend(rows_of!(db, person, within!(person), limit, PersonId, Person));
         found.extend(rows_of!(db, admin_key, within!(admin_key), limit, AdminKeyId, AdminKey));
@@ -216,4 +230,27 @@ pub(super) async fn existing_operations(
         found.extend(rows_of!(db, operation, WalletId, any, limit, OperationId, Operation));
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use sea_orm::DbBackend;
+
+    use super::*;
+    use crate::sqlite::plans::{ledger, plan};
+
+    #[test]
+    fn rows_of_a_wallet_are_found_by_their_ids() {
+        let prefix = IdPrefix::parse("0192f0aa").unwrap();
+        for of in [None, Some(WalletId::from_u128(1))] {
+            let condition =
+                within([operation::Column::Id, operation::Column::WalletId], prefix, of);
+            let columns =
+                [operation::Column::Seq, operation::Column::Id, operation::Column::WalletId];
+            let found = newest::<operation::Entity>(columns, condition, 9);
+            let plan = plan(&ledger(), &found.build(DbBackend::Sqlite).sql);
+            let by_id = plan.iter().any(|line| line.contains("(id>? AND id<?)"));
+            assert!(by_id, "{of:?} {plan:#?}");
+        }
+    }
 }

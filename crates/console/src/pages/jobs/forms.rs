@@ -8,6 +8,7 @@ use super::opened;
 use crate::failure::Failure;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::outcome::{CHECK_CANCELLED, Outcome};
 use crate::kit::page::Page;
 use crate::kit::visit::Visit;
 
@@ -21,12 +22,12 @@ impl FormPage for StartJob {
     }
 
     fn frame(&self) -> FormFrame {
-        let intro = "A verification reads the whole ledger, beside what runs, and adds it up. Its \
+        let intro = "A ledger check reads the whole ledger, beside what runs, and adds it up. Its \
                      page shows how far it is.";
         let since = FormField::optional("since", "Audit checksum that you kept", FieldKind::Text)
             .hint("A number, a colon, 64 digits: the audit log must still go through it.");
         let page = Page::new("Verify the ledger").below("Ledger checks", "/jobs").intro(intro);
-        FormFrame::new(page, vec![since], "Start the verification")
+        FormFrame::new(page, vec![since], "Start the ledger check")
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -42,16 +43,18 @@ pub(crate) struct CancelJob(Job);
 
 #[async_trait]
 impl FormPage for CancelJob {
+    const DONE: Option<Outcome> = Some(CHECK_CANCELLED);
+
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }
 
     fn frame(&self) -> FormFrame {
-        let page = Page::new("Cancel the verification")
+        let page = Page::new("Cancel the ledger check")
             .below("Ledger checks", "/jobs")
-            .below("Verification", format!("/jobs/{}", self.0.id))
-            .intro("A job is cancelled while it is queued. One that a node has begun goes on.");
-        FormFrame::new(page, vec![FormField::reason()], "Cancel the verification").grave()
+            .below("Ledger check", format!("/jobs/{}", self.0.id))
+            .intro("A ledger check is cancelled while it is queued. One that a node has begun goes on.");
+        FormFrame::new(page, vec![FormField::reason()], "Cancel the ledger check").grave()
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {

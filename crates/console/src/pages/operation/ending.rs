@@ -37,7 +37,7 @@ impl FormPage for Cancellation {
         let reason = FormField::new("reason", "Reason", FieldKind::Text);
         let fields = vec![reason.hint("Recorded in the audit log.")];
         let page = page(&self.0, "Cancel").intro(intro);
-        FormFrame::new(page, fields, "Cancel the operation").grave()
+        FormFrame::new(page, fields, "Cancel the request").grave()
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -57,7 +57,7 @@ impl FormPage for Reconciliation {
         let intro = "It is ended if its owner is gone, and settled if its answer was recorded. If \
             it runs, it stays as it is.";
         let page = page(&self.0, "Reconcile").intro(intro);
-        FormFrame::new(page, vec![FormField::reason()], "Reconcile the operation")
+        FormFrame::new(page, vec![FormField::reason()], "Reconcile the request")
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {

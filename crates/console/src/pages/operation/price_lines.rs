@@ -27,12 +27,12 @@ pub(crate) fn table(price: &PriceVersion, usage: &UsageRecord) -> Table {
         rows.push(vec![
             Cell::text(line.kind.label().replace('_', " ")),
             Cell::count(line.units),
-            Cell::Number(format!("{} {per}", money(rate, currency))),
-            Cell::Number(exact(sum_text(amount), currency)),
+            Cell::Money(format!("{} {per}", money(rate, currency))),
+            Cell::Money(exact(sum_text(amount), currency)),
         ]);
     }
     let total = |what: &str, amount: String| {
-        vec![Cell::text(what), Cell::text(""), Cell::text(""), Cell::Number(amount)]
+        vec![Cell::text(what), Cell::text(""), Cell::text(""), Cell::Money(amount)]
     };
     let cost = price.tariff.cost(meters);
     rows.push(total("Sum of the lines", exact(sum_text(sum), currency)));

@@ -5,11 +5,11 @@ use holdfast_domain::admin::job::{Job, JobState};
 use serde_json::Value;
 
 /// Head of a table of jobs.
-pub(crate) const HEAD: [&str; 5] = ["Job", "State", "Done", "Result", "Ended"];
+pub(crate) const HEAD: [&str; 5] = ["Ledger check", "State", "Done", "Result", "Ended"];
 
 /// Row of a list.
 pub(crate) fn row(job: &Job) -> Vec<Cell> {
-    let name = Cell::link("verification", format!("/jobs/{}", job.id));
+    let name = Cell::link("ledger check", format!("/jobs/{}", job.id));
     vec![name, state(job), done(job), result(job), Cell::some_moment(job.finished_at)]
 }
 

@@ -11,7 +11,7 @@ use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::address::of_thing;
+use crate::kit::address::{noun, of_thing};
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Cell;
 use crate::kit::field::{FieldKind, FormField};
@@ -101,19 +101,15 @@ impl<'v> Names<'v> {
 
     /// Kind of a resource with its name, or with its whole id if no name is known.
     pub(crate) fn described(&self, thing: Thing) -> String {
-        let named = |name: &str| format!("{} {name}", kind(thing));
+        let named = |name: &str| format!("{} {name}", noun(thing));
         self.get(thing).map_or_else(|| identified(thing), named)
     }
-}
-
-fn kind(thing: Thing) -> String {
-    thing.kind().replace('_', " ")
 }
 
 /// Kind of a resource, and its whole id.
 fn identified(thing: Thing) -> String {
     match thing {
-        Thing::Unknown => kind(thing),
+        Thing::Unknown => noun(thing).to_owned(),
         Thing::Wallet(_)
         | Thing::ApiKey(_)
         | Thing::Posting(_)
@@ -121,7 +117,7 @@ fn identified(thing: Thing) -> String {
         | Thing::AdminKey(_)
         | Thing::Person(_)
         | Thing::Webhook(_)
-        | Thing::Job(_) => format!("{} {}", kind(thing), Uuid::from_bytes(thing.id())),
+        | Thing::Job(_) => format!("{} {}", noun(thing), Uuid::from_bytes(thing.id())),
     }
 }
 

@@ -20,7 +20,7 @@ use crate::kit::visit::Visit;
 use crate::pages::parts::reference::{self, Names};
 
 /// Head of a table of refused requests.
-const HEAD: [&str; 6] = ["Refused", "Code", "Model", "API key", "Wallet", "Like it in that hour"];
+const HEAD: [&str; 6] = ["Refused", "Code", "Model", "API key", "Wallet", "Same code in this hour"];
 /// Sentence of a list without a row.
 const EMPTY: &str = "No request was refused lately.";
 

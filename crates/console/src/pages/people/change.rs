@@ -6,6 +6,7 @@ use holdfast_domain::admin::{Authority, PersonRecord};
 use crate::failure::Failure;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::outcome::{Outcome, ROLE_ENDED};
 use crate::kit::visit::Visit;
 use crate::pages::parts::person::address;
 use crate::pages::people::{below, linked, opened};
@@ -48,6 +49,8 @@ impl EndRole {
 
 #[async_trait]
 impl FormPage for EndRole {
+    const DONE: Option<Outcome> = Some(ROLE_ENDED);
+
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }

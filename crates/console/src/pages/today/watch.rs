@@ -56,11 +56,11 @@ async fn stuck(visit: &Visit) -> Result<Option<Table>, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
     let rows = operation::rows(visit, &page.rows, operation::charge).await?;
-    let empty = "The newest operations are not stuck. Older ones were not read.";
+    let empty = "The newest requests are not stuck. Older ones were not read.";
     let table = Table::new("Stuck requests", &operation::HEAD, rows, empty);
     let is_partial = page.next.is_some();
     let table = match page.next {
-        Some(_) => table.link(Link::new("All stuck operations", "/operations?scope=stuck")),
+        Some(_) => table.link(Link::new("All stuck requests", "/operations?scope=stuck")),
         None => table,
     };
     Ok(unless_clear(table, is_partial))

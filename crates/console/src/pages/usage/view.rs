@@ -150,7 +150,8 @@ pub(super) fn table(
         line
     };
     let head: Vec<_> = head.iter().map(String::as_str).collect();
-    Table::new(title, &head, shown.iter().map(line).collect(), EMPTY).total(total)
+    let keys: Vec<_> = by.keys().map(label).collect();
+    Table::new(title, &head, shown.iter().map(line).collect(), EMPTY).keep(&keys).total(total)
 }
 
 fn columns(currency: Currency, shows_costs: bool) -> Vec<String> {
@@ -175,12 +176,12 @@ fn cells(totals: &Totals, shows_costs: bool) -> Vec<Cell> {
         Cell::count(totals.abandoned),
         count(&prompt),
         count(&[MeterKind::Output, MeterKind::Reasoning, MeterKind::AudioOutput]),
-        Cell::Number(exact(totals.charge)),
-        Cell::Number(exact(totals.refunded)),
+        Cell::Money(exact(totals.charge)),
+        Cell::Money(exact(totals.refunded)),
     ];
     if shows_costs {
         cells.extend(margin(totals));
-        cells.push(Cell::Number(exact(totals.exposure)));
+        cells.push(Cell::Money(exact(totals.exposure)));
     }
     cells
 }
@@ -197,14 +198,14 @@ fn margin(totals: &Totals) -> [Cell; 2] {
     let cost = exact(known.provider_cost);
     // A part is said to be one: the rest is not zero.
     let cost = if totals.costed == totals.completed && !totals.is_saturated {
-        Cell::Number(cost)
+        Cell::Money(cost)
     } else {
         Cell::Part(cost, format!("for {} of {}", totals.costed, totals.completed))
     };
     let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
     let margin = match percent(known.margin.get(), whole.get()) {
         Some(share) => Cell::Part(exact(known.margin), format!("{share} of {}", exact(whole))),
-        None => Cell::Number(exact(known.margin)),
+        None => Cell::Money(exact(known.margin)),
     };
     [cost, margin]
 }

@@ -80,7 +80,7 @@ fn table(
     let head = ["Moment", "What", "To available", "To held", "Available", "Held", "Reason"];
     let base = format!("/wallets/{id}");
     let title = format!("Statement of {}", month.text());
-    let mut table = Table::new(&title, &head, rows, "");
+    let mut table = Table::new(&title, &head, rows, "").keep(&["What", "Available"]);
     if let Some(earlier) = earlier {
         table = table.link(Link::new("Earlier entries", earlier));
     }
@@ -137,7 +137,7 @@ fn row(entry: &StatementEntry, currency: Currency) -> Vec<Cell> {
     let reason = match posted {
         Some(PostingKind::Adjustment(reason)) => Cell::text(reason),
         Some(PostingKind::Refund(operation)) => {
-            Cell::link("of an operation", format!("/operations/{operation}"))
+            Cell::link("of a request", format!("/operations/{operation}"))
         }
         Some(PostingKind::Deposit) | None => Cell::text(""),
     };
