@@ -3,7 +3,7 @@
 //! The list has the newest of each API key; the numbers have all. A row names no prompt, and no model that the
 //! configuration does not have.
 
-use holdfast_accounts::REFUSAL_HOURS_MAX;
+use holdfast_accounts::{AccountsError, REFUSAL_HOURS_MAX};
 use holdfast_domain::admin::listing::{Page, Period};
 use holdfast_domain::admin::{HourlyRefusals, RefusalFilter};
 use holdfast_domain::statistics::RefusedRequest;
@@ -13,7 +13,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::{Answer, Reply};
 use crate::description::Errors;
-use crate::error::{Code, Problem};
+use crate::error::Problem;
 use crate::page::{List, ListPages, ListParams, PageQuery};
 use crate::request::{Caller, Params};
 use crate::value::{Moment, parse, parse_some};
@@ -23,7 +23,7 @@ use crate::value::{Moment, parse, parse_some};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct RefusalQuery {
-    /// The request that was answered with this `x-request-id`; no other filter goes with it.
+    /// The request that was answered with this `x-request-id`.
     #[param(format = "uuid")]
     request_id: Option<String>,
     /// Requests of this wallet.
@@ -135,7 +135,8 @@ pub(crate) async fn list(
     ListParams(query, page): ListParams<RefusalQuery>,
 ) -> Reply<List<RefusalView>> {
     if let Some(id) = &query.request_id {
-        return find(&caller, &query, &page, id).await;
+        let id = id.clone();
+        return find(&caller, query, &id).await;
     }
     let RefusalQuery { wallet_id, api_key_id, code, from, to, request_id: _ } = query;
     let cursor_filters = (&wallet_id, &api_key_id, &code, [from, to]);
@@ -177,30 +178,30 @@ fn filter(
 ) -> Result<RefusalFilter, Problem> {
     let wallet: Option<WalletId> = parse_some("wallet_id", wallet.as_deref())?;
     let api_key: Option<ApiKeyId> = parse_some("api_key_id", api_key.as_deref())?;
+    let is_code = |code: &String| {
+        (1..=64).contains(&code.len())
+            && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+    };
+    if !code.as_ref().is_none_or(is_code) {
+        return Err(Problem::invalid(
+            "code",
+            "An error code has 1 to 64 small letters and underscores.",
+        ));
+    }
     let [from, to] = period.map(|moment| moment.map(|Moment(at)| at));
     Ok(RefusalFilter { wallet, api_key, code, period: Period { from, to } })
 }
 
 /// Finds a request by its id.
-async fn find(
-    caller: &Caller,
-    query: &RefusalQuery,
-    page: &PageQuery,
-    id: &str,
-) -> Reply<List<RefusalView>> {
+async fn find(caller: &Caller, query: RefusalQuery, id: &str) -> Reply<List<RefusalView>> {
     let RefusalQuery { request_id: _, wallet_id, api_key_id, code, from, to } = query;
-    let texts = [wallet_id, api_key_id, code];
-    let has_others = texts.iter().any(|text| text.is_some())
-        || [from, to].iter().any(|moment| moment.is_some())
-        || page.cursor.is_some();
-    if has_others {
-        return Err(Problem::invalid("request_id", "Send request_id with no other filter."));
-    }
+    let filter = filter([&wallet_id, &api_key_id], code, [from, to])?;
     let id: RequestId = parse("request_id", id)?;
-    let found = caller.accounts().refused_request(&caller.principal, id).await;
-    match found.map_err(Problem::from) {
-        Ok(request) => Ok(Answer::of(List::whole(vec![request.into()]))),
-        Err(missing) if missing.code() == Code::NotFound => Ok(Answer::of(List::whole(Vec::new()))),
-        Err(failed) => Err(failed),
-    }
+    let found = match caller.accounts().refused_request(&caller.principal, id).await {
+        Ok(request) => Some(request),
+        Err(AccountsError::NotFound(_)) => None,
+        Err(failed) => return Err(failed.into()),
+    };
+    let rows = found.into_iter().filter(|request| filter.admits(request));
+    Ok(Answer::of(List::whole(rows.map(Into::into).collect())))
 }

@@ -226,9 +226,17 @@ impl World {
         let (running, _no_answer) = operation(&sim("a long way\n[[sim: slow 10m]]"));
         let (ended, answer) = operation(&sim("a short one"));
         assert_eq!(answer.answer().status, 200);
+        let refused =
+            gateway.complete(&self.poor, &holdfast_tests::request_key(), &sim("Too dear"));
+        assert!(refused.status >= 400, "{refused:?}");
+        let refusal = until("a refused request", || {
+            let listed = site.json(&["refusal", "list"]);
+            listed[0]["request_id"].as_str().map(str::to_owned)
+        });
         let mut starts =
             ["/", "/account/role", "/search", "/search?q=acme"].map(str::to_owned).to_vec();
         starts.extend(["cancel", "reconcile"].map(|verb| format!("/operations/{running}/{verb}")));
+        starts.push(format!("/refusals/{refusal}"));
         starts.push(format!("/operations/{ended}/refund"));
         starts.extend(["enable", "disable"].map(|verb| format!("/webhooks/{webhook}/{verb}")));
         starts.push(format!("/people/{}/link", text(grace, "id")));

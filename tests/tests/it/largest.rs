@@ -28,8 +28,15 @@ use crate::check::until;
 /// Table of the console's routes, as its code has it.
 const PAGES: &str = include_str!("../../../crates/console/src/pages.rs");
 /// Routes that no page of the walk leads to: a link that is used up, an answer of a sign-in, the playground's own.
-const APART: [&str; 4] =
-    ["/link/{token}", "/sign-out", "/playground/stream", "/playground/operation"];
+const APART: [&str; 6] = [
+    "/link/{token}",
+    "/sign-out",
+    "/playground/stream",
+    "/playground/operation",
+    // Pages of one refused request and of one route.
+    "/refusals/{id}",
+    "/routes/show",
+];
 
 /// Rows of each kind at first, and in the end.
 const ROWS: [usize; 2] = [25, 100];
@@ -244,6 +251,13 @@ impl World<'_> {
                 continue;
             };
             let parameters = read["parameters"].as_array();
+            // One route's history, which its name chooses.
+            let is_of_one = parameters.is_some_and(|all| {
+                all.iter().any(|it| it["in"] == "query" && it["required"] == true)
+            });
+            if is_of_one {
+                continue;
+            }
             let has_limit = parameters
                 .is_some_and(|all| all.iter().any(|parameter| parameter["name"] == "limit"));
             paths.push(if has_limit { format!("{filled}?limit=200") } else { filled });

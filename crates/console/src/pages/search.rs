@@ -73,11 +73,16 @@ fn address(hit: SearchHit) -> Option<String> {
 }
 
 async fn table(visit: &Visit, hits: &[SearchHit]) -> Result<Table, Failure> {
-    let things = hits.iter().flat_map(|hit| match *hit {
-        SearchHit::Resource(thing, wallet) => [Some(thing), wallet.map(Thing::Wallet)],
-        SearchHit::RefusedRequest(_id, wallet) => [None, Some(Thing::Wallet(wallet))],
-    });
-    let names = Names::read(visit, things.flatten()).await?;
+    let mut things = Vec::new();
+    for hit in hits {
+        match *hit {
+            SearchHit::Resource(thing, wallet) => {
+                things.extend([Some(thing), wallet.map(Thing::Wallet)].into_iter().flatten());
+            }
+            SearchHit::RefusedRequest(_id, wallet) => things.push(Thing::Wallet(wallet)),
+        }
+    }
+    let names = Names::read(visit, things).await?;
     let of =
         |wallet: Option<WalletId>| wallet.map_or(Cell::Nothing, |id| names.link(Thing::Wallet(id)));
     let row = |hit: &SearchHit| match *hit {
@@ -95,7 +100,11 @@ async fn table(visit: &Visit, hits: &[SearchHit]) -> Result<Table, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use holdfast_accounts::{SearchHit, SearchOutcome};
+    use holdfast_domain::WalletId;
+    use holdfast_domain::admin::Thing;
+
+    use crate::pages::search::only;
 
     #[test]
     fn a_single_hit_is_opened_only_if_there_can_be_no_other() {

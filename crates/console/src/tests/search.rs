@@ -73,10 +73,9 @@ async fn customer(world: &OpsWorld, name: &str) -> Customer {
     ];
     let refused = refused(world, wallet, key).await;
     let refusal = format!("/refusals/{refused}");
-    let terms = terms.into_iter().chain([
-        (refused.to_string(), &refusal),
-        (refused.to_string().to_uppercase(), &refusal),
-    ]);
+    let terms = terms
+        .into_iter()
+        .chain([(refused.to_string(), &refusal), (refused.to_string().to_uppercase(), &refusal)]);
     let terms = terms.map(|(term, page)| (term, page.clone())).collect();
     Customer { wallet, operation, terms }
 }
@@ -94,8 +93,7 @@ async fn refused(world: &OpsWorld, wallet: WalletId, api_key: ApiKeyId) -> Reque
         shortage: None,
     };
     let id = request.id;
-    let of =
-        RefusalHour { hour: hour_of(request.at), wallet, api_key, code: request.code.clone() };
+    let of = RefusalHour { hour: hour_of(request.at), wallet, api_key, code: request.code.clone() };
     let counts = vec![RefusalCount { of, count: 1 }];
     let batch = RefusalBatch { counts, listed: vec![request] };
     world.store.add_refusals(Arc::new(batch)).await.unwrap();

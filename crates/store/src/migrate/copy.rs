@@ -16,17 +16,19 @@
 //! the tables are off in the transaction: they forbid what a copy does, such as an entry of the audit log that is not
 //! the next one. Foreign keys, checks and unique indexes hold.
 
+mod line;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use futures_util::TryStreamExt as _;
 use holdfast_failpoint::{self as failpoint, Step};
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Executor as _, Row as _};
 use tokio::sync::mpsc;
 
+use self::line::{RowSum, write_value};
 use super::{BUSY, LOCK};
 use crate::backend;
 use crate::error::SchemaError;
@@ -121,13 +123,6 @@ struct CopiedTable {
     booleans: BTreeSet<usize>,
     /// Tables that its foreign keys refer to.
     refers: Vec<String>,
-}
-
-/// Number of rows, and the sum of their digests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct RowSum {
-    rows: u64,
-    digest: u128,
 }
 
 /// Copies the ledger, marks the file, and returns the tables; `progress` gets each table when its rows are equal. The
@@ -429,48 +424,6 @@ fn read(
     // A receiver that has gone has its own error.
     drop(chunks.blocking_send(chunk));
     Ok(sum)
-}
-
-/// Writes a value as the server writes it itself in the text format of COPY.
-fn write_value(line: &mut String, value: ValueRef<'_>, is_boolean: bool) -> rusqlite::Result<()> {
-    match value {
-        ValueRef::Null => line.push_str("\\N"),
-        ValueRef::Integer(number) if is_boolean => line.push(if number == 0 { 'f' } else { 't' }),
-        ValueRef::Integer(number) => line.push_str(&number.to_string()),
-        ValueRef::Real(number) => line.push_str(&number.to_string()),
-        ValueRef::Text(text) => {
-            for character in std::str::from_utf8(text)?.chars() {
-                match character {
-                    '\\' => line.push_str("\\\\"),
-                    '\u{8}' => line.push_str("\\b"),
-                    '\u{c}' => line.push_str("\\f"),
-                    '\n' => line.push_str("\\n"),
-                    '\r' => line.push_str("\\r"),
-                    '\t' => line.push_str("\\t"),
-                    '\u{b}' => line.push_str("\\v"),
-                    other => line.push(other),
-                }
-            }
-        }
-        ValueRef::Blob(bytes) => {
-            line.push_str("\\\\x");
-            for byte in bytes {
-                for digit in [byte >> 4, byte & 15] {
-                    line.extend(char::from_digit(u32::from(digit), 16));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-impl RowSum {
-    fn add(&mut self, line: &[u8]) {
-        let mut digest = [0; 16];
-        blake3::Hasher::new().update(line).finalize_xof().fill(&mut digest);
-        self.rows += 1;
-        self.digest = self.digest.wrapping_add(u128::from_le_bytes(digest));
-    }
 }
 
 /// Rows of a table as the server has them.

@@ -131,7 +131,7 @@ impl RefusedRequests for MemoryJournal {
         let state = self.state();
         let numbered = (1..).map(PageCursor).zip(&state.refusals);
         let mut rows: Vec<_> = numbered
-            .filter(|(_, (_, request))| admits(&filter, request))
+            .filter(|(_, (_, request))| filter.admits(request))
             .map(|(place, (_, request))| (place, request.clone()))
             .collect();
         if order == Order::Newest {
@@ -178,14 +178,6 @@ impl RefusedRequests for MemoryJournal {
         });
         Ok(hours.take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
     }
-}
-
-fn admits(filter: &RefusalFilter, request: &RefusedRequest) -> bool {
-    let (from, to) = filter.period.bounds();
-    filter.wallet.is_none_or(|wallet| wallet == request.wallet)
-        && filter.api_key.is_none_or(|api_key| api_key == request.api_key)
-        && filter.code.as_deref().is_none_or(|code| code == request.code)
-        && (from..to).contains(&request.at.as_micros())
 }
 
 #[async_trait]

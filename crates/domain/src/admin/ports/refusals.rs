@@ -20,6 +20,18 @@ pub struct RefusalFilter {
     pub period: Period,
 }
 
+impl RefusalFilter {
+    /// True if all parts of the filter apply to this request.
+    #[must_use]
+    pub fn admits(&self, request: &RefusedRequest) -> bool {
+        let (from, to) = self.period.bounds();
+        self.wallet.is_none_or(|wallet| wallet == request.wallet)
+            && self.api_key.is_none_or(|api_key| api_key == request.api_key)
+            && self.code.as_deref().is_none_or(|code| code == request.code)
+            && (from..to).contains(&request.at.as_micros())
+    }
+}
+
 /// Number of refusals with one code in one hour.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HourlyRefusals {
