@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn every_form_has_an_outcome_of_its_own() {
         let pages = include_str!("../pages.rs");
-        let forms = pages.split("methods::<").skip(1);
+        let forms = pages.split("methods::<").skip(1).filter(|it| !it.starts_with("VerbForm"));
         let forms: Vec<_> = forms
             .map(|form| {
                 let (form, rest) = form.split_once(">(UseCase::").unwrap();

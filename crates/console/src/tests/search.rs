@@ -135,27 +135,6 @@ async fn bounds_are_said() {
     check_bounds_are_said(&OpsWorld::new().await).await;
 }
 
-#[tokio::test]
-async fn people_of_a_wallet_are_read_for_a_part_of_an_address_alone() {
-    let world = OpsWorld::new().await;
-    let own = customer(&world, "acme").await;
-    let admin = visitor(Role::HolderAdmin, Reach::Wallet(own.wallet));
-    let notes = async || {
-        let trail = world.page(&owner(), "/trail?use_case=person.read").await;
-        trail.matches("person.read</bdi>").count()
-    };
-    for (term, is_noted) in [
-        (own.operation.to_string(), false),
-        (own.operation.completion_id(), false),
-        ("4711471147".to_owned(), false),
-        ("ada@acme".to_owned(), true),
-    ] {
-        let before = notes().await;
-        world.get(&admin, &with_query("/search", &[("q", Some(&term))])).await;
-        assert_eq!(notes().await > before, is_noted, "{term}");
-    }
-}
-
 async fn check_every_kind_of_term_leads_to_its_page(world: &OpsWorld) {
     let (own, other) = (customer(world, "acme").await, customer(world, "globex").await);
     for (term, page) in own.terms.iter().chain(&other.terms) {

@@ -193,7 +193,7 @@ mod tests {
         RouteHour {
             hour: Timestamp::from_micros(0),
             route: "upstream/large".into(),
-            model: PublicModelId::try_from("large").unwrap(),
+            model: PublicModelId::try_from("acme/large").unwrap(),
             outcome: AttemptOutcome::Unknown,
             attempts: 1,
             ms_sum: 1,

@@ -250,7 +250,7 @@ mod tests {
         let note = FailureNote::new(&format!("HTTP 503 {at}"));
         let facts = AttemptFacts {
             route: &route,
-            model: &PublicModelId::try_from("large").unwrap(),
+            model: &PublicModelId::try_from("acme/large").unwrap(),
             outcome,
             took: Duration::from_millis(5),
             first_token: None,
