@@ -1,10 +1,8 @@
 //! Flash: what a change did stands above the page that follows it, for its own sender.
 
-use holdfast_accounts::{NewInvitation, Principal};
-use holdfast_domain::admin::{Reach, Role};
+use holdfast_domain::admin::Role;
 use uuid::Uuid;
 
-use super::book::{OpsWorld, owner, request};
 use super::world::{World, visitor_of};
 
 #[tokio::test]

@@ -50,9 +50,14 @@ impl StatementFileRows {
 
     /// The closing balance, with the number of entries.
     #[must_use]
-    pub fn closing(&self, closing: StatementBalance, until: Timestamp, rows: u64) -> String {
+    pub fn closing(
+        &self,
+        closing: StatementBalance,
+        until: Option<Timestamp>,
+        rows: u64,
+    ) -> String {
         let counts = [FileCell::Nothing, FileCell::Count(rows)];
-        self.total(CLOSING, Some(until), closing, counts)
+        self.total(CLOSING, until, closing, counts)
     }
 
     fn total(

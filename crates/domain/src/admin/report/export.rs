@@ -58,8 +58,8 @@ pub struct StatementExport {
     pub opening: StatementBalance,
     /// Balance after the last entry of the period.
     pub closing: StatementBalance,
-    /// End of the period, or the beginning of the export if that came first.
-    pub until: Timestamp,
+    /// End of the period, or the beginning of the export if that came first; none for a period without an end.
+    pub until: Option<Timestamp>,
     /// Number of the entries.
     pub rows: u64,
     /// Entries, oldest first, each with the balance after it.

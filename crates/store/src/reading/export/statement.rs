@@ -189,7 +189,7 @@ impl StatementPages {
         rows_max: u64,
     ) -> Result<StatementExport, ExportError> {
         let now = reader.now().await?;
-        let until = period.to.map_or(now, |to| to.min(now));
+        let until = period.to.map(|to| to.min(now));
         let (parts, bounds) = bounds(&reader, wallet, period).await?;
         let [id, from, to, above, up_to, _limit] = values(wallet, bounds, 0);
         let span = [id, from, to, above, up_to];
