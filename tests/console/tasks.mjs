@@ -192,7 +192,7 @@ async function exportAMonth({ page, world }) {
   }
   await keep(page, world, "statement", page.getByRole("cell", { name: "Balance after" }));
   const [file] = await Promise.all([page.waitForEvent("download"), follow(page, "The month as a CSV file")]);
-  assert.match(file.suggestedFilename(), /^statement-\d{4}-\d{2}\.csv$/);
+  assert.match(file.suggestedFilename(), /^statement-Acme-Robotics-\d{4}-\d{2}\.csv$/);
   const lines = (await readFile(await file.path(), "utf8")).trim().split("\r\n").map((line) => line.split(","));
   const [head, ...rows] = lines;
   const of = (row, name) => row[head.indexOf(name)];

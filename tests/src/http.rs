@@ -175,6 +175,9 @@ impl Waiting {
     }
 
     pub(crate) fn whole(&mut self, mut answer: Answer, begun: Vec<u8>) -> Option<Answer> {
+        if answer.header("transfer-encoding") == Some("chunked") {
+            return self.whole_of_chunks(answer, begun);
+        }
         let length: usize = answer.header("content-length")?.parse().expect("a length");
         answer.body = begun;
         while answer.body.len() < length {
@@ -182,6 +185,15 @@ impl Waiting {
         }
         assert_eq!(answer.body.len(), length, "nothing follows the answer");
         Some(answer)
+    }
+
+    fn whole_of_chunks(&mut self, mut answer: Answer, mut bytes: Vec<u8>) -> Option<Answer> {
+        while !bytes.ends_with(b"\r\n0\r\n\r\n") && bytes != b"0\r\n\r\n" {
+            self.read_more(&mut bytes)?;
+        }
+        let (body, is_whole) = unchunked(&bytes);
+        answer.body = body;
+        is_whole.then_some(answer)
     }
 
     /// Every answer until the connection ends, interim ones too. What has no length has no body.
@@ -242,6 +254,27 @@ impl Waiting {
     pub fn hang_up(self) {
         hang_up(&self.0);
     }
+}
+
+/// Data of a chunked body, as far as it came, and whether its end came.
+pub(crate) fn unchunked(mut body: &[u8]) -> (Vec<u8>, bool) {
+    let mut text = Vec::new();
+    while let Some(at) = body.windows(2).position(|window| window == b"\r\n") {
+        let size = str::from_utf8(&body[..at]).expect("a chunk's size");
+        let size = usize::from_str_radix(size, 16).expect("a chunk's size");
+        let rest = &body[at + 2..];
+        let Some(data) = rest.get(..size) else {
+            text.extend(rest);
+            break;
+        };
+        text.extend(data);
+        let Some(next) = rest.get(size + 2..) else { break };
+        if size == 0 {
+            return (text, true);
+        }
+        body = next;
+    }
+    (text, false)
 }
 
 /// Reads what has come; `None` where the connection has ended.

@@ -84,7 +84,7 @@ def filter_together(query):
     for name, moment in (("from", "2026-11-01T00:00:00Z"), ("to", "2026-11-02T00:00:00Z")):
         if MOMENT.match(str(query.get(name, ""))):
             query[name] = moment
-    if query.get("format") == "csv":
+    if query.get("format") in ("csv", "jsonl"):
         query.pop("limit", None)
         query.pop("cursor", None)
 

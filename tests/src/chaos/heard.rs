@@ -6,6 +6,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use crate::events::{DONE, chunk};
+use crate::http::unchunked;
 use crate::{Answer, Waiting};
 
 /// What came before the connection ended.
@@ -175,25 +176,4 @@ fn gist(told: &Value) -> Value {
         "usage": told["usage"], "content": choice["message"]["content"],
         "finish_reason": choice["finish_reason"],
     })
-}
-
-/// What a chunked body holds, as far as it came, and whether it came to its end.
-fn unchunked(mut body: &[u8]) -> (Vec<u8>, bool) {
-    let mut text = Vec::new();
-    while let Some(at) = body.windows(2).position(|window| window == b"\r\n") {
-        let size = str::from_utf8(&body[..at]).expect("a chunk's size");
-        let size = usize::from_str_radix(size, 16).expect("a chunk's size");
-        let rest = &body[at + 2..];
-        let Some(data) = rest.get(..size) else {
-            text.extend(rest);
-            break;
-        };
-        text.extend(data);
-        let Some(next) = rest.get(size + 2..) else { break };
-        if size == 0 {
-            return (text, true);
-        }
-        body = next;
-    }
-    (text, false)
 }

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use crate::http::unchunked;
 use crate::{Answer, Request, Waiting};
 
 /// Headers of an answer that no contract keeps the same. A length is checked while the answer is read.
@@ -167,7 +168,11 @@ impl KeptAnswer {
         let Answer { status, headers, .. } = Answer::of_head(head);
         let header = |name: &str| headers.iter().find(|(other, _)| other == name);
         let body = match header("transfer-encoding") {
-            Some(_) => joined(body).replace(PING, ""),
+            Some(_) => {
+                let (text, is_whole) = unchunked(body.as_bytes());
+                assert!(is_whole, "a whole stream: {came}");
+                String::from_utf8(text).expect("text").replace(PING, "")
+            }
             None => {
                 let length = header("content-length").expect("a length").1.parse();
                 assert_eq!(length, Ok(body.len()), "the whole body: {came}");
@@ -196,20 +201,5 @@ impl KeptAnswer {
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-}
-
-/// The text in the chunks of a body, which has to have its end.
-#[track_caller]
-fn joined(mut chunks: &str) -> String {
-    let mut text = String::new();
-    loop {
-        let (size, rest) = chunks.split_once("\r\n").expect("a whole stream");
-        let size = usize::from_str_radix(size, 16).expect("the size of a chunk");
-        text.push_str(&rest[..size]);
-        if size == 0 {
-            return text;
-        }
-        chunks = rest[size..].strip_prefix("\r\n").expect("the end of a chunk");
     }
 }
