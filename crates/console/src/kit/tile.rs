@@ -43,9 +43,14 @@ impl Tile {
         Self { href: Some(href.into()), ..self }
     }
 
-    /// The same with a line below: a difference, a coverage.
-    pub(crate) fn note(self, note: impl Into<String>) -> Self {
-        Self { note: note.into(), ..self }
+    /// The same with a remark below, after those that it has: a difference, a coverage.
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+        let note = note.into();
+        if !self.note.is_empty() && !note.is_empty() {
+            self.note.push_str(", ");
+        }
+        self.note.push_str(&note);
+        self
     }
 
     /// The same with a line through these values.

@@ -33,7 +33,7 @@ use crate::kit::time_axis::{Step, TimeAxis};
 use crate::kit::visit::Visit;
 use crate::pages::parts::route;
 use crate::pages::parts::usage::{
-    self, by_currency, chart, counted, margin_tile, requests, revenue, series, start, sum,
+    self, by_currency, chart, counted, margin_share, margin_tile, requests, revenue, series, start, sum,
 };
 
 /// Days of the chart and of the sparklines, today among them.
@@ -65,18 +65,20 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     for section in watch::sections(&visit).await? {
         page = page.section(section);
     }
-    if visit.may(UseCase::RouteRead) {
-        page = page.section(error_rate(&visit).await?);
-    }
+    let errors = match visit.may(UseCase::RouteRead) {
+        true => Some(error_rate(&visit).await?),
+        false => None,
+    };
     if !visit.may(UseCase::UsageRead) {
-        return Ok(page);
+        let tiles = errors.map(|tile| Tiles { title: String::new(), tiles: vec![tile] });
+        return Ok(tiles.into_iter().fold(page, Page::section));
     }
     let figures = Figures::read(&visit).await?;
-    Ok(figures.sections().into_iter().fold(page, Page::section).section(counted()))
+    Ok(figures.sections(errors).into_iter().fold(page, Page::section).section(counted()))
 }
 
 /// Share of failed attempts of today, and that of yesterday by this hour.
-async fn error_rate(visit: &Visit) -> Result<Tiles, Failure> {
+async fn error_rate(visit: &Visit) -> Result<Tile, Failure> {
     let now = visit.accounts().clock().await?;
     let (today, hour) = (day_of(now), hour_of(now));
     let hours = visit.accounts().attempts(visit.principal(), days_before(today, 1)).await?;
@@ -89,8 +91,7 @@ async fn error_rate(visit: &Visit) -> Result<Tiles, Failure> {
     let until = short(hour).chars().skip(11).collect::<String>();
     let before = share(days_before(today, 1), days_before(hour, 1)).map(route::percent);
     let note = before.map(|before| format!("{before} yesterday by {until}")).unwrap_or_default();
-    let tile = Tile::new("Error rate today", value).link("/routes").note(note);
-    Ok(Tiles { title: String::new(), tiles: vec![tile] })
+    Ok(Tile::new("Error rate today", value).link("/routes").note(note))
 }
 
 impl Figures {
@@ -116,7 +117,8 @@ impl Figures {
         Ok(Self { now, hours, models, customers, held })
     }
 
-    fn sections(&self) -> Vec<Section> {
+    /// Sections of the figures, with the tile of errors in the first row of tiles.
+    fn sections(&self, errors: Option<Tile>) -> Vec<Section> {
         let mut currencies = self.currencies();
         let held = self.held.keys().filter(|it| !currencies.contains(it)).copied();
         currencies.extend(held.collect::<Vec<_>>());
@@ -128,14 +130,20 @@ impl Figures {
             let text = "No request has ended in the last 30 days.";
             let all =
                 if missing.is_empty() { vec![Notice::new(Tone::Plain, text)] } else { missing };
-            return all.into_iter().map(Section::from).collect();
+            let alone = errors.map(|tile| Tiles { title: String::new(), tiles: vec![tile] }.into());
+            return alone.into_iter().chain(all.into_iter().map(Section::from)).collect();
         };
-        let mut sections: Vec<Section> = match &self.hours {
-            Ok(hours) => {
-                currencies.iter().map(|it| self.tiles(hours, *it, is_one).into()).collect()
-            }
-            Err(notice) => vec![notice.clone().into()],
+        let mut rows: Vec<Tiles> = match &self.hours {
+            Ok(hours) => currencies.iter().map(|it| self.tiles(hours, *it, is_one)).collect(),
+            Err(_notice) => vec![Tiles { title: String::new(), tiles: Vec::new() }],
         };
+        if let Some(first) = rows.first_mut() {
+            first.tiles.extend(errors);
+        }
+        let has_tiles = |row: &Tiles| !row.tiles.is_empty();
+        let mut sections: Vec<Section> =
+            rows.into_iter().filter(has_tiles).map(Section::from).collect();
+        sections.extend(self.hours.as_ref().err().cloned().map(Section::from));
         sections.push(match &self.models {
             Ok(models) => self.chart(models, main, is_one),
             Err(notice) => notice.clone().into(),
@@ -175,6 +183,8 @@ impl Figures {
             let change = difference(of(&now), of(&before));
             change.map(|it| format!("{it} vs. yesterday by {until}")).unwrap_or_default()
         };
+        let yesterday = between(days_before(today, 1), today);
+        let all_of_yesterday = |amount: Micros| format!("yesterday {}", cents(amount, currency));
         let axis = self.axis();
         let days = self.models.as_ref().map_or_else(|_absent| Vec::new(), |models| own(models));
         let spark = |of: &dyn Fn(&Totals) -> i64| {
@@ -196,11 +206,19 @@ impl Figures {
         let served = |it: &Totals| i64::try_from(requests(it)).unwrap_or(i64::MAX);
         let risk = |it: &Totals| it.exposure.get();
         let mut tiles = vec![
-            amount("Revenue today", revenue(&total)).note(against(&earned)).spark(&spark(&earned)),
-            count("Requests today", requests(&total)).note(against(&served)).spark(&spark(&served)),
+            amount("Revenue today", revenue(&total))
+                .note(against(&earned))
+                .note(all_of_yesterday(revenue(&yesterday)))
+                .spark(&spark(&earned)),
+            count("Requests today", requests(&total))
+                .note(against(&served))
+                .note(format!("yesterday {}", grouped(&requests(&yesterday).to_string())))
+                .spark(&spark(&served)),
         ];
         if shows_costs {
-            tiles.insert(1, margin_tile("Margin today", &total, currency).link(&href));
+            let margin = margin_tile("Margin today", &total, currency).link(&href);
+            let before = margin_share(&yesterday, currency).map(|it| format!("yesterday {it}"));
+            tiles.insert(1, before.into_iter().fold(margin, Tile::note));
             tiles.push(
                 amount("At risk today", total.exposure).note(against(&risk)).spark(&spark(&risk)),
             );

@@ -73,12 +73,19 @@ pub(crate) fn margin_tile(label: &str, total: &Totals, currency: Currency) -> Ti
         return Tile::new(label, "–").note("no cost is known");
     };
     let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
-    let share = percent(known.margin.get(), whole.get());
     let note = format!("of {} with known cost", cents(whole, currency));
-    // A loss without revenue has no share.
-    Tile::new(label, share.unwrap_or_else(|| cents(known.margin, currency)))
+    Tile::new(label, margin_share(total, currency).unwrap_or_default())
         .exact(money(known.margin, currency))
         .note(note)
+}
+
+/// Margin as a share of the revenue whose cost is known, or as an amount if it is a loss without revenue. None if no
+/// cost is known.
+pub(crate) fn margin_share(total: &Totals, currency: Currency) -> Option<String> {
+    let known = total.known()?;
+    let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
+    let share = percent(known.margin.get(), whole.get());
+    Some(share.unwrap_or_else(|| cents(known.margin, currency)))
 }
 
 /// First moment of a group of time.
