@@ -1,6 +1,6 @@
 // The browser: Debian's Chromium, driven over its own protocol. It reaches loopback alone, and keeps nothing.
 import { chromium } from "playwright-core";
-import { look } from "./look.mjs";
+import { look, windowOf } from "./look.mjs";
 
 const FLAGS = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -23,7 +23,7 @@ export async function withBrowser(use) {
 /** A person's browser of their own: no cookie of anybody else, with a script or without. */
 export async function person(browser, world) {
   const context = await browser.newContext({
-    baseURL: world.base, javaScriptEnabled: world.script, viewport: { width: 1280, height: 900 },
+    baseURL: world.base, javaScriptEnabled: world.script, viewport: windowOf(world),
     acceptDownloads: true, locale: "en-GB", timezoneId: "UTC",
   });
   context.setDefaultTimeout(PATIENCE_MS);

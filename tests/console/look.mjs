@@ -12,6 +12,9 @@ const VIEWS = [
   { name: "narrow", colorScheme: "light", width: 360, height: 740 },
 ];
 
+/** Size of a person's window: a desk's, unless the run is on a phone. */
+export const windowOf = (world) => (world.narrow ? { width: 390, height: 844 } : { width: 1280, height: 900 });
+
 /** Looks at the page that is open, from all sides; what is wrong with it goes to what was found. */
 export async function look(page, world, name) {
   const folder = join(world.folder, world.site);
@@ -33,7 +36,7 @@ export async function look(page, world, name) {
     await page.screenshot({ path: join(folder, `${name}.${view}.png`), fullPage: true });
   }
   await page.emulateMedia({ colorScheme: "light" });
-  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.setViewportSize(windowOf(world));
 }
 
 /** A small picture for the manual. */
@@ -44,7 +47,7 @@ export async function picture(page, world, name, part = page.locator("body")) {
   await part.first().evaluate((it) => it.scrollIntoView());
   await page.evaluate(() => window.scrollBy(0, -16));
   await page.screenshot({ path: join(folder, `${name}.png`) });
-  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.setViewportSize(windowOf(world));
 }
 
 /** What axe finds. */

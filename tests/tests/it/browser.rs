@@ -13,13 +13,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use holdfast_accounts::VERBS;
-use holdfast_tests::config::SIM;
+use holdfast_tests::config::{ACME, SIM};
+use holdfast_tests::database::execute;
 use holdfast_tests::postgres::Database;
 use holdfast_tests::site::text;
-use holdfast_tests::{Account, Config, Gateway, Ran, Request, Site};
+use holdfast_tests::{Account, Config, Gateway, Ran, Reply, Request, Site, Upstream};
 use serde_json::{Value, json};
 
-use crate::bodies::sim;
+use crate::bodies::{acme, sim};
 use crate::check::until;
 use crate::clients::given;
 use crate::embedded;
@@ -30,6 +31,7 @@ use crate::webhooks_delivered::{Owner, allowing};
 const RUN_MAX: Duration = Duration::from_secs(900);
 /// Time for a test of the matrix, all of whose runs are on one gateway.
 const MATRIX_MAX: Duration = Duration::from_secs(3_600);
+const DAY_MICROS: i64 = 86_400_000_000;
 const EMAIL: &str = "ada@example.com";
 const PASSWORD: &str = "correct horse battery";
 /// The console's own table of routes: a page that is new has to be walked over.
@@ -81,6 +83,13 @@ enum Script {
     Without,
 }
 
+/// Size of the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Window {
+    Desk,
+    Phone,
+}
+
 /// A gateway with the book of a small customer, and somebody who is invited.
 struct World {
     site: Site,
@@ -88,7 +97,8 @@ struct World {
     receiver: Receiver,
     rich: Account,
     poor: Account,
-    _database: Option<Database>,
+    _upstream: Upstream,
+    database: Option<Database>,
 }
 
 const MANUAL: &str = include_str!("../../../docs/console.md");
@@ -162,20 +172,37 @@ fn invited(site: &Site, email: &str, role: &[&str]) -> String {
 
 impl World {
     fn on_a_file() -> Self {
-        Self::of(|config| config)
+        Self::of(None)
     }
 
     fn on_a_server() -> Self {
-        let database = Database::migrated();
-        let world = Self::of(|config| database.configure(config));
-        Self { _database: Some(database), ..world }
+        Self::of(Some(Database::migrated()))
     }
 
-    fn of(place: impl Fn(Config) -> Config) -> Self {
+    /// A world in this database or in a file, whose first two requests ended yesterday.
+    fn of(database: Option<Database>) -> Self {
         let receiver = Receiver::answering(204);
+        let busy = json!({ "error": {
+            "message": "The engines are busy.", "type": "overload_error", "code": "engine_busy",
+        } });
+        let upstream = Upstream::start(Reply::json(503, &busy));
         let site = Site::empty_for(MATRIX_MAX).with_env("HOLDFAST_CONFIG", "holdfast.toml");
-        let config = Config::simulated().set("console", "playground", "true");
-        site.configure(&place(allowing(config, &[&receiver])));
+        let config = Config::simulated()
+            .replace(
+                "model = \"sim-1\"",
+                "model = \"sim-1\"\n[models.routes.cost]\n\
+                 micros_per_million = { input = 1_000_000, output = 3_000_000 }",
+            )
+            .set("providers.acme", "kind", "\"openai\"")
+            .set("providers.acme", "base_url", &format!("\"{}\"", upstream.base_url()))
+            .set("providers.acme", "api_key", "\"${UPSTREAM_KEY}\"")
+            .model(ACME, "acme", "large", "input = 1_000_000, output = 2_000_000")
+            .set("console", "playground", "true");
+        let config = allowing(config, &[&receiver]);
+        site.configure(&match &database {
+            Some(database) => database.configure(config),
+            None => config,
+        });
         drop(site.cli(&["migrate", "up"]).ok());
         let wallet = ["wallet", "create", "Acme Robotics", "--currency", "USD"];
         let wallet = site.json(&wallet)["id"].as_str().unwrap().to_owned();
@@ -186,12 +213,41 @@ impl World {
         let poor =
             site.key_with(&poor, &["--name", "small budget", "--spend-limit", "0.000001/month"]);
         let gateway = site.serve();
-        for number in 0..4 {
-            let body = sim(&format!("{number} times hello, and a little more to say"));
+        let complete = |account: &Account, text: &str| {
             let key = holdfast_tests::request_key();
-            assert_eq!(gateway.complete(&rich, &key, &body).status, 200);
+            gateway.complete(account, &key, &sim(text)).status
+        };
+        for number in 0..4 {
+            let text = format!("{number} times hello, and a little more to say");
+            assert_eq!(complete(&rich, &text), 200);
         }
-        Self { site, gateway, receiver, rich, poor, _database: None }
+        for (number, name) in ["Cygnus", "Dorado", "Eridanus", "Fornax", "Grus"].iter().enumerate()
+        {
+            let account = site.account(name, "USD", "10");
+            assert_eq!(complete(&account, &"word ".repeat(1 + number)), 200);
+        }
+        let failed = gateway.complete(&rich, &holdfast_tests::request_key(), &acme("hello"));
+        assert_eq!(failed.status, 502, "{failed:?}");
+        let world = Self { site, gateway, receiver, rich, poor, _upstream: upstream, database };
+        world.move_first_requests(-DAY_MICROS);
+        world
+    }
+
+    /// Moves the ends of the first two requests. A ledger check finds that, until they are moved back.
+    fn move_first_requests(&self, micros: i64) {
+        let sql = format!(
+            "UPDATE operations SET finished_at = finished_at + ({micros}) WHERE seq IN \
+             (SELECT seq FROM operations ORDER BY seq LIMIT 2)"
+        );
+        drop(match &self.database {
+            Some(database) => database.execute(&sql),
+            None => execute(&self.site.database(), &sql),
+        });
+    }
+
+    fn verify(&self) {
+        self.move_first_requests(DAY_MICROS);
+        drop(self.site.verify());
     }
 
     /// One of each thing that a page may be of, beside the customers. Answers where a walk begins: at the first page,
@@ -259,14 +315,14 @@ impl World {
         run(&self.site, &self.gateway, &told);
     }
 
-    /// A new owner does all tasks, with a script or without.
-    fn tasks(&self, script: Script, looks: bool) {
-        let script = script == Script::With;
+    /// A new owner does all tasks, with a script or without, at a desk or on a phone.
+    fn tasks(&self, script: Script, window: Window, looks: bool) {
+        let (script, narrow) = (script == Script::With, window == Window::Phone);
         let link = invited(&self.site, EMAIL, &["owner"]);
         let site = if script { "tasks" } else { "tasks-without-script" };
         self.run(&json!({
             "parts": ["accept", "tasks"], "link": link, "who": "an owner", "script": script,
-            "looks": looks, "site": site, "pictures": script,
+            "looks": looks, "site": site, "pictures": script, "narrow": narrow,
         }));
         let path = if script { "/with" } else { "/without" };
         let delivered = self.receiver.wait_for(2);
@@ -279,8 +335,8 @@ impl World {
 #[test]
 fn browser_people_do_their_tasks_with_a_script() {
     let world = World::on_a_file();
-    world.tasks(Script::With, false);
-    drop(world.site.verify());
+    world.tasks(Script::With, Window::Phone, false);
+    world.verify();
     // Those of the first sign-in are of another test.
     for picture in pictures().filter(|it| !["today", "first-owner"].contains(it)) {
         let made = folder().join(format!("pictures/{picture}.png"));
@@ -291,8 +347,8 @@ fn browser_people_do_their_tasks_with_a_script() {
 #[test]
 fn browser_people_do_their_tasks_without_a_script() {
     let world = World::on_a_file();
-    world.tasks(Script::Without, false);
-    drop(world.site.verify());
+    world.tasks(Script::Without, Window::Desk, false);
+    world.verify();
 }
 
 #[test]
@@ -414,22 +470,26 @@ fn site_of_holders(config: &Config) -> (Site, Gateway) {
 #[test]
 #[ignore = "takes minutes: cargo xtask console"]
 fn browser_matrix_operators_on_a_file() {
-    World::on_a_file().tasks(Script::Without, false);
+    World::on_a_file().tasks(Script::Without, Window::Desk, false);
+    World::on_a_file().tasks(Script::Without, Window::Phone, false);
+    World::on_a_file().tasks(Script::With, Window::Phone, false);
     let world = World::on_a_file();
-    world.tasks(Script::With, true);
+    world.tasks(Script::With, Window::Desk, true);
     walk_as_operators(&world, "file", true);
-    drop(world.site.verify());
+    world.verify();
 }
 
 #[test]
 #[ignore = "takes minutes: cargo xtask console"]
 fn browser_matrix_operators_on_a_server() {
-    World::on_a_server().tasks(Script::Without, false);
+    World::on_a_server().tasks(Script::Without, Window::Desk, false);
+    World::on_a_server().tasks(Script::Without, Window::Phone, false);
+    World::on_a_server().tasks(Script::With, Window::Phone, false);
     let world = World::on_a_server();
-    world.tasks(Script::With, false);
+    world.tasks(Script::With, Window::Desk, false);
     // The same pages of other rows: nothing more is seen by looking at them from all sides again.
     walk_as_operators(&world, "server", false);
-    drop(world.site.verify());
+    world.verify();
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl Unit {
     fn bare(self, number: String) -> String {
         match self {
             Self::Money(_) => number,
-            Self::Count => number.strip_suffix(".00").map(str::to_owned).unwrap_or(number),
+            Self::Count => number.trim_end_matches('0').trim_end_matches('.').to_owned(),
         }
     }
 }
@@ -360,6 +360,13 @@ mod tests {
 
     fn names(chart: &TimeChart) -> Vec<&str> {
         chart.series.iter().map(|it| it.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_count_is_whole() {
+        let texts = [0, 5, 1_200].map(|count| Unit::Count.text(count * 1_000_000));
+        assert_eq!(texts, ["0", "5", "1,200"]);
+        assert_eq!(Unit::Count.bare("0.00".to_owned()), "0");
     }
 
     #[test]

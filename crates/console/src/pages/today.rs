@@ -33,7 +33,8 @@ use crate::kit::time_axis::{Step, TimeAxis};
 use crate::kit::visit::Visit;
 use crate::pages::parts::route;
 use crate::pages::parts::usage::{
-    self, by_currency, chart, counted, margin_share, margin_tile, requests, revenue, series, start, sum,
+    self, by_currency, chart, counted, margin_share, margin_tile, requests, revenue, series, start,
+    sum,
 };
 
 /// Days of the chart and of the sparklines, today among them.
