@@ -29,7 +29,7 @@ export async function playground({ page, context, world }) {
   await answered(page);
   assert.deepEqual([await fact(page, REPLAYED), await fact(page, "It cost, once")], ["true", charge]);
   if (world.looks) await look(page, world, "playground-answer");
-  await page.getByRole("link", { name: "Why it cost what it cost" }).click();
+  await page.getByRole("link", { name: "Charge breakdown" }).click();
   await page.getByRole("heading", { level: 1, name: /^Request / }).waitFor();
 }
 

@@ -212,7 +212,7 @@ async function whyWasIt402({ page, world }) {
   // Home names the low and the empty wallets.
   hand = await Hand.onHome(page);
   await hand.follow("Borealis", page.getByRole("region", { name: "Low and empty wallets" }));
-  await page.getByText("This wallet runs low").waitFor();
+  await page.getByText("The balance is below the low-balance threshold").waitFor();
   assert.equal(micros(await fact(page, "Available")), 0n);
   await keep(page, world, "402-wallet", page.getByRole("heading", { level: 1 }));
   await hand.click(latest().getByRole("link").first());
@@ -279,7 +279,7 @@ async function openCharged(page, world) {
 async function explainACharge({ page, world }) {
   const hand = await openCharged(page, world);
   const charge = micros(await fact(page, "Charge"));
-  const lines = page.getByRole("region", { name: /^Why it cost what it cost/ }).locator("tbody tr");
+  const lines = page.getByRole("region", { name: /^Charge breakdown/ }).locator("tbody tr");
   const rows = await lines.evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.innerText.trim())));
   const amount = (name) => rows.find(([meter]) => meter.startsWith(name)).at(-1);
   const exact = (text) => {
@@ -291,7 +291,7 @@ async function explainACharge({ page, world }) {
   assert.equal(sum, exact(amount("Sum")), JSON.stringify(rows));
   assert.equal((sum + 999_999n) / 1_000_000n, charge, "rounded up it is the charge");
   hand.within(2);
-  await keep(page, world, "charge", page.getByRole("region", { name: /^Why it cost what it cost/ }));
+  await keep(page, world, "charge", page.getByRole("region", { name: /^Charge breakdown/ }));
 }
 
 /** Refunds the request that a customer names by its `chatcmpl_…`. */
@@ -360,7 +360,7 @@ async function exportAMonth({ page, world }) {
     await page.reload();
   }
   await keep(page, world, "statement", page.getByRole("cell", { name: "Balance after" }));
-  const [file] = await Promise.all([page.waitForEvent("download"), follow(page, "The month as a CSV file")]);
+  const [file] = await Promise.all([page.waitForEvent("download"), follow(page, "Statement as CSV")]);
   assert.match(file.suggestedFilename(), /^statement-Acme-Robotics-\d{4}-\d{2}\.csv$/);
   const lines = (await readFile(await file.path(), "utf8")).trim().split("\r\n").map((line) => line.split(","));
   const [head, ...rows] = lines;

@@ -109,7 +109,7 @@ async function ask(form, { state, answer, facts }) {
   fact(facts, "Request", outcome.status);
   fact(facts, "It cost, once", outcome.charge ?? "–");
   fact(facts, "Its id", element("code", { textContent: outcome.id }));
-  if (outcome.href) fact(facts, "Why", element("a", { href: outcome.href, textContent: "Why it cost what it cost" }));
+  if (outcome.href) fact(facts, "Why", element("a", { href: outcome.href, textContent: "Charge breakdown" }));
 }
 
 function fact(facts, name, value) {

@@ -31,6 +31,7 @@ pub(crate) mod month;
 pub(crate) mod outcome;
 pub(crate) mod page;
 pub(crate) mod paging;
+pub(crate) mod period;
 pub(crate) mod ranking;
 pub(crate) mod report_file;
 pub(crate) mod section;

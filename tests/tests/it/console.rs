@@ -373,7 +373,7 @@ fn the_playground_sends_a_request_twice_and_it_is_charged_once() {
     let charged = site.balance(&account);
     let second = post(&gateway, "/playground", &form, &cookie);
     assert!(second.text().contains("Nothing ran") && second.text().contains("You said: hello"));
-    assert!(second.text().contains("Why it cost what it cost"), "{}", second.text());
+    assert!(second.text().contains("Charge breakdown"), "{}", second.text());
     assert_eq!(site.balance(&account), charged);
     assert!(charged.0 < 10_000_000);
 
@@ -386,7 +386,7 @@ fn the_playground_sends_a_request_twice_and_it_is_charged_once() {
     assert_eq!(outcome["status"], "completed");
     assert!(outcome["charge"].as_str().unwrap().ends_with(" USD"), "{outcome}");
     let why = get(&gateway, outcome["href"].as_str().unwrap(), &cookie);
-    assert!(why.text().contains("Why it cost what it cost"));
+    assert!(why.text().contains("Charge breakdown"));
 
     let broken =
         playground(&account, "7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c12", "%5B%5Bsim%3A+break%5D%5D");

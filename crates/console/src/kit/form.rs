@@ -197,7 +197,7 @@ async fn send<F: FormPage>(
             None => review_page(&visit, frame, &fields, applied).into_response(),
         }),
         Ok(applied) if applied.is_told_once => {
-            let page = Page { actions: Vec::new(), ..frame.page };
+            let page = Page { actions: Vec::new(), dangers: Vec::new(), ..frame.page };
             let page = match visit.accounts().request_record(visit.principal(), key).await? {
                 Some(record) => {
                     page.section(flash_of(&visit, &record, outcome::<F>(use_case)).await?)

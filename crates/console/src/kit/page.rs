@@ -20,6 +20,8 @@ pub(crate) struct Page {
     pub(crate) crumbs: Vec<Link>,
     /// Links to forms of this thing.
     pub(crate) actions: Vec<Link>,
+    /// Links to forms that take something away or end it: in a menu, apart from the others.
+    pub(crate) dangers: Vec<Link>,
     pub(crate) sections: Vec<Section>,
     /// Use case that was refused to the visitor.
     pub(crate) refused: Option<UseCase>,
@@ -37,6 +39,7 @@ impl Page {
             intro: String::new(),
             crumbs: Vec::new(),
             actions: Vec::new(),
+            dangers: Vec::new(),
             sections: Vec::new(),
             refused: None,
         }
@@ -60,6 +63,14 @@ impl Page {
     pub(crate) fn action(mut self, may: bool, text: &str, href: impl Into<String>) -> Self {
         if may {
             self.actions.push(Link::new(text, href));
+        }
+        self
+    }
+
+    /// The same with a link to what takes something away, where `may` is true.
+    pub(crate) fn danger(mut self, may: bool, text: &str, href: impl Into<String>) -> Self {
+        if may {
+            self.dangers.push(Link::new(text, href));
         }
         self
     }

@@ -104,7 +104,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     Ok(Page::new(isolated(&key.name))
         .below("Admin keys", "/admin-keys")
         .action(may_rotate, "Rotate", format!("{base}/rotate"))
-        .action(may_revoke, "Revoke", format!("{base}/revoke"))
-        .action(visit.may(UseCase::AuditRead), "What it did", did)
+        .danger(may_revoke, "Revoke", format!("{base}/revoke"))
+        .action(visit.may(UseCase::AuditRead), "Its entries in the audit log", did)
         .section(Facts::new("", rows)))
 }

@@ -68,9 +68,9 @@ fn heading(visitor: &Visitor, key: &ApiKey, now: Timestamp) -> Page {
         .below("API keys", "/keys")
         .action(may(UseCase::ApiKeyUpdate), "Edit", format!("{base}/edit"))
         .action(may_rotate, "Rotate", format!("{base}/rotate"))
-        .action(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
+        .danger(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
         .action(is_suspended && may(resume), "Resume", format!("{base}/resume"))
-        .action(may(UseCase::ApiKeyRevoke), "Revoke", format!("{base}/revoke"))
+        .danger(may(UseCase::ApiKeyRevoke), "Revoke", format!("{base}/revoke"))
 }
 
 fn facts(key: &ApiKey, wallet: &WalletRecord, now: Timestamp) -> Facts {
@@ -180,8 +180,8 @@ async fn month(visit: &Visit, key: &ApiKey, now: Timestamp) -> Result<Section, F
         head.push("Exposure");
     }
     let empty = "Nothing that this key ran has finished this month.";
-    let all = Link::new("Its operations", format!("/operations?api_key={id}"));
-    let began = Link::new("Those that began this month", with_query("/operations", &own));
+    let all = Link::new("Requests of this key", format!("/operations?api_key={id}"));
+    let began = Link::new("Requests of this month", with_query("/operations", &own));
     let table = Table::new("This month", &head, rows.iter().map(row).collect(), empty);
     Ok(table.link(began).link(all).into())
 }

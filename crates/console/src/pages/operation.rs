@@ -137,7 +137,7 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
     } else {
         &["When", "What"]
     };
-    Table::new("What happened", head, rows, "Nothing has happened yet.")
+    Table::new("Timeline", head, rows, "Nothing has happened yet.")
 }
 
 fn attempt(attempt: &Attempt) -> Vec<Cell> {

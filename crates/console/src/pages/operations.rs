@@ -5,17 +5,20 @@
 
 use holdfast_accounts::{AccountsError, OperationRecord, Reference};
 use holdfast_domain::admin::Thing;
-use holdfast_domain::admin::listing::{OperationFilter, Page as Listed, Period, Scope};
+use holdfast_domain::admin::listing::{OperationFilter, Page as Listed, Scope};
 use holdfast_domain::operation::OperationStatus;
-use holdfast_domain::{OperationId, RequestKey};
+use holdfast_domain::{OperationId, RequestKey, Timestamp};
 use uuid::Uuid;
 
 use crate::failure::Failure;
+use crate::kit::address::altered;
+use crate::kit::ask::SentFields;
+use crate::kit::cell::Link;
 use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::moment;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
-use crate::kit::section::{Filter, Table};
+use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO};
+use crate::kit::section::{Choices, Filter, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::operation::{self, HEAD, MODEL, charge, read_model, row};
 use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
@@ -25,10 +28,12 @@ const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";
 const SCOPE: &str = "scope";
 const STATUS: &str = "status";
-const FROM: &str = "from";
-const TO: &str = "to";
 /// Scope of the requests that became no operation, or whose operation did not run.
 const REFUSED: &str = "refused";
+const SCOPES: [(&str, &str); 4] =
+    [("", "All"), ("running", "Running"), ("stuck", "Stuck"), (REFUSED, "Refused")];
+/// Requests of all time if the address names no period.
+const PERIOD: PeriodChoice = PeriodChoice { path: "/operations", default: "all" };
 
 /// The same of operations that run: they have no charge yet, and hold what it may be at most.
 const HEAD_OF_RUNNING: [&str; 6] = ["Began", "State", "Model", "Holds", "API key", "Wallet"];
@@ -37,11 +42,14 @@ const EMPTY: &str = "There is no such request on this page. A request begins whe
     sends it: widen the filters, or look at the next page.";
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
-    let found = found(&visit).await.map(|table| vec![table.into()]);
-    Page::new("Requests").narrowed(filter(&visit), found)
+    let now = visit.accounts().clock().await?;
+    let found = found(&visit, now).await.map(|table| vec![table.into()]);
+    let page =
+        Page::new("Requests").section(scopes(&visit.query)).section(PERIOD.links(&visit.query));
+    page.narrowed(filter(&visit), found)
 }
 
-async fn found(visit: &Visit) -> Result<Table, Failure> {
+async fn found(visit: &Visit, now: Timestamp) -> Result<Table, Failure> {
     if let Some(id) = asked_id(visit).await? {
         let rows = match visit.accounts().operation(visit.principal(), id).await {
             Ok(OperationRecord { operation, situation, .. }) => {
@@ -55,9 +63,9 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
         return Ok(Table::new("Found", &HEAD, rows, EMPTY));
     }
     if visit.query.get(SCOPE) == Some(REFUSED) {
-        return refusal::found(visit, [FROM, TO]).await;
+        return refusal::found(visit, PERIOD.read(&visit.query, now)?).await;
     }
-    let filter = read_filter(visit).await?;
+    let filter = read_filter(visit, now).await?;
     let is_of_all = filter.scope == Scope::All;
     let pages = Pages::new(visit, "/operations", &visit.query);
     let Listed { rows, next, .. } =
@@ -90,7 +98,7 @@ async fn asked_id(visit: &Visit) -> Result<Option<OperationId>, Failure> {
     Ok(Some(id))
 }
 
-async fn read_filter(visit: &Visit) -> Result<OperationFilter, Failure> {
+async fn read_filter(visit: &Visit, now: Timestamp) -> Result<OperationFilter, Failure> {
     let wallet = reference::wallet(visit, &visit.query).await?;
     let scope = match visit.query.get(SCOPE) {
         Some("running") => Scope::Running,
@@ -105,19 +113,24 @@ async fn read_filter(visit: &Visit) -> Result<OperationFilter, Failure> {
         scope,
         wallet,
         api_key: reference::api_key(visit, &visit.query, wallet).await?,
-        created: Period {
-            from: moment::read(&visit.query, FROM)?,
-            to: moment::read(&visit.query, TO)?,
-        },
+        created: PERIOD.read(&visit.query, now)?,
         model: read_model(&visit.query)?,
         status: status.transpose()?,
         ..OperationFilter::default()
     })
 }
 
+/// Links to the scopes under the same filters.
+fn scopes(query: &SentFields) -> Choices {
+    let chosen = query.get(SCOPE).unwrap_or("");
+    let link = |(value, label): (&str, &str)| {
+        let href = altered(PERIOD.path, query, &[SCOPE], &[(SCOPE, value)]);
+        (Link::new(label, href), value == chosen)
+    };
+    Choices { label: "Scope".to_owned(), links: SCOPES.map(link).to_vec() }
+}
+
 fn filter(visit: &Visit) -> Filter {
-    let scopes = [("", "All"), ("running", "Running"), ("stuck", "Stuck"), (REFUSED, "Refused")];
-    let scopes = scopes.map(|(value, label)| Choice::new(value, label)).to_vec();
     let any = std::iter::once(Choice::new("", "Any"));
     let states = OperationStatus::ALL.map(|status| Choice::new(status.label(), status.label()));
     let held = |field: FormField| {
@@ -131,11 +144,12 @@ fn filter(visit: &Visit) -> Filter {
     ];
     fields.extend(wallet_field(visit));
     fields.extend([
-        held(FormField::optional(SCOPE, "Which", FieldKind::Select(scopes))),
         held(FormField::optional(STATUS, "Status", FieldKind::Select(any.chain(states).collect()))),
         held(FormField::optional(MODEL, "Model", FieldKind::Text)),
         held(FormField::optional(FROM, "Began from (UTC)", FieldKind::Moment)),
         held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
+    let chosen = [SCOPE, PRESET, ON].into_iter().filter(|name| visit.query.get(name).is_some());
+    fields.extend(chosen.map(|name| held(FormField::optional(name, name, FieldKind::Hidden))));
     Filter { action: "/operations".to_owned(), fields, submit: "Find".to_owned() }
 }

@@ -102,8 +102,8 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     Ok(Page::new(isolated(&called(&record)))
         .below("People", "/people")
         .action(may_link, "Make a new link", format!("{base}/link"))
-        .action(may_end && has_role(&record), "End a role", format!("{base}/end-role"))
-        .action(may_end && principal.reach == Reach::All, "End", format!("{base}/end"))
+        .danger(may_end && has_role(&record), "End a role", format!("{base}/end-role"))
+        .danger(may_end && principal.reach == Reach::All, "End", format!("{base}/end"))
         .section(Facts::new("", facts))
         .section(table))
 }

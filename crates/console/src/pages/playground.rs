@@ -331,7 +331,7 @@ fn facts(status: StatusCode, is_replayed: bool, outcome: Option<KeyOutcome>) -> 
         rows.push(("Request", Cell::text(status)));
         rows.push(("It cost, once", charge.map_or(Cell::Nothing, Cell::Number)));
         rows.push(("Its id", Cell::code(id)));
-        rows.extend(href.map(|href| ("Why", Cell::link("Why it cost what it cost", href))));
+        rows.extend(href.map(|href| ("Why", Cell::link("Charge breakdown", href))));
     }
     Facts::new("", rows)
 }

@@ -3,7 +3,6 @@
 //! A cost that is not known is said to be so, and is never zero: a margin has the revenue that it is of beside it.
 //! Whoever sees no costs has no column of them. A table shows a part of the rows at a time; its sums are those of all.
 
-mod range;
 mod view;
 
 use axum::response::Response;
@@ -13,10 +12,9 @@ use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery}
 use holdfast_domain::{Currency, Timestamp};
 use holdfast_wire::csv::{self, CostColumns};
 
-use self::range::{FROM, ON, PRESET, TO};
 use self::view::{drawn, sorted, table, tiles};
 use crate::failure::Failure;
-use crate::kit::address::with_query;
+use crate::kit::address::{altered, with_query};
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
 use crate::kit::counting::{self, ReportView};
@@ -24,6 +22,7 @@ use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::moment;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
+use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO};
 use crate::kit::report_file::report_file;
 use crate::kit::section::{Choices, Filter, Section};
 use crate::kit::time_axis::Step;
@@ -32,6 +31,8 @@ use crate::pages::parts::operation::read_model;
 use crate::pages::parts::reference::{self, api_key_field, wallet_field};
 use crate::pages::parts::usage::{CurrencyRows, by_currency, counted};
 
+/// Reports are of the last 30 days if their address names no period.
+const PERIOD: PeriodChoice = PeriodChoice { path: "/usage", default: "30d" };
 const FIRST: &str = "first";
 const SECOND: &str = "second";
 const MODEL: &str = "model";
@@ -44,12 +45,12 @@ const ROWS: usize = 25;
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let now = visit.accounts().clock().await?;
     let found = found(&visit, now).await;
-    let page = Page::new("Usage").section(counted()).section(range::presets(&visit.query));
+    let page = Page::new("Usage").section(counted()).section(PERIOD.links(&visit.query));
     page.narrowed(filter(&visit, now), found)
 }
 
 async fn found(visit: &Visit, now: Timestamp) -> Result<Vec<Section>, Failure> {
-    let period = range::read(&visit.query, now)?;
+    let period = PERIOD.read(&visit.query, now)?;
     let step = Step::of_period(period, now);
     let by = grouping(&visit.query, step)?;
     let chosen: Option<Currency> = visit.query.read(CURRENCY)?;
@@ -122,7 +123,7 @@ fn shown(
 /// The same report as a file, in all currencies.
 pub(crate) async fn download(visit: Visit) -> Result<Response, Failure> {
     let now = visit.accounts().clock().await?;
-    let period = range::read(&visit.query, now)?;
+    let period = PERIOD.read(&visit.query, now)?;
     let step = Step::of_period(period, now);
     let by = grouping(&visit.query, step)?;
     let _place = visit.desk.begin_report(&visit.visitor)?;
@@ -206,7 +207,7 @@ fn filter(visit: &Visit, now: Timestamp) -> Filter {
         Ok(Some(at)) => field.value(moment::written(at)),
         Ok(None) | Err(Failure { .. }) => held(field),
     };
-    let period = range::read(&visit.query, now);
+    let period = PERIOD.read(&visit.query, now);
     let step = period.map_or(Step::Month, |period| Step::of_period(period, now));
     let first = visit.query.get(FIRST).unwrap_or(name(step.group_by()));
     let mut fields = vec![
@@ -238,8 +239,5 @@ fn address(path: &str, query: &SentFields) -> String {
 
 /// The query of a report without these parameters, and with others.
 fn address_with(query: &SentFields, without: &[&str], with: &[(&str, &str)]) -> String {
-    let kept = query.iter().filter(|(name, _)| !without.contains(name) && *name != AFTER);
-    let params: Vec<_> = with.iter().copied().chain(kept).collect();
-    let params: Vec<_> = params.iter().map(|(name, value)| (*name, Some(*value))).collect();
-    with_query("/usage", &params)
+    altered(PERIOD.path, query, without, with)
 }

@@ -33,7 +33,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;
     let mut page = heading(&visit.visitor, &record);
     if record.runs_low() {
-        let low = Notice::new(Tone::Warning, "This wallet runs low: it is below its threshold.");
+        let low = Notice::new(Tone::Warning, "The balance is below the low-balance threshold.");
         page = page.section(low);
     }
     let days_left = match visit.may(UseCase::UsageRead) {
@@ -77,9 +77,9 @@ fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
         .action(may(UseCase::ApiKeyIssue), "Issue an API key", api_key::issue_address(wallet.id))
         .action(visitor.may(UseCase::UsageRead), "Usage", usage)
         .action(may(UseCase::WalletUpdate), "Edit", format!("{base}/edit"))
-        .action(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
+        .danger(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
         .action(is_suspended && may(resume), "Resume", format!("{base}/resume"))
-        .action(may(UseCase::WalletClose), "Close", format!("{base}/close"))
+        .danger(may(UseCase::WalletClose), "Close", format!("{base}/close"))
 }
 
 fn facts(visitor: &Visitor, record: &WalletRecord, days_left: Option<i64>) -> Facts {
@@ -97,7 +97,7 @@ fn facts(visitor: &Visitor, record: &WalletRecord, days_left: Option<i64>) -> Fa
         ("Days left", days_left.map_or(Cell::Nothing, |days| Cell::text(days.to_string()))),
         ("Held", held),
         ("State", wallet::state(record)),
-        ("Runs low below", record.low_balance.map_or(Cell::Nothing, money)),
+        ("Low-balance threshold", record.low_balance.map_or(Cell::Nothing, money)),
         ("A key may spend at most", bound.unwrap_or(Cell::Nothing)),
         ("External id", Cell::some_text(record.external_id.as_deref())),
         ("Made", Cell::moment(record.created_at)),
@@ -133,10 +133,10 @@ async fn holds(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {
     };
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Model", "API key", "Holds", "Since"];
-    let empty = "Nothing runs, so nothing is held.";
-    let running = Link::new("All that runs", running_address(wallet.id));
+    let empty = "No request is running.";
+    let running = Link::new("All running requests", running_address(wallet.id));
     let all = Link::new("All requests", format!("/operations?wallet={}", wallet.id));
-    Ok(Table::new("Held by what runs", &head, rows, empty).link(running).link(all))
+    Ok(Table::new("Running requests", &head, rows, empty).link(running).link(all))
 }
 
 async fn deposits(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {

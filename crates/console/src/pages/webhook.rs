@@ -47,7 +47,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         .action(may(UseCase::WebhookTest, is_active), "Send a test", format!("{base}/test"))
         .action(may(UseCase::WebhookUpdate, true), "Edit", format!("{base}/edit"))
         .action(may(UseCase::WebhookRotate, true), "Rotate the secret", format!("{base}/rotate"))
-        .action(may(UseCase::WebhookDisable, is_active), "Disable", format!("{base}/disable"))
+        .danger(may(UseCase::WebhookDisable, is_active), "Disable", format!("{base}/disable"))
         .action(may(UseCase::WebhookEnable, !is_active), "Enable", format!("{base}/enable"))
         .section(Facts::new("", rows))
         .section(

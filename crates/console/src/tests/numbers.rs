@@ -157,7 +157,7 @@ async fn check_the_lines_of_a_price_add_up_to_the_charge(world: &OpsWorld) {
     let (mut is_capped, mut is_rounded) = (false, false);
     for operation in &book.operations {
         let html = world.page(&owner(), &format!("/operations/{}", operation.id)).await;
-        let lines = rows(&html, "Why it cost what it cost");
+        let lines = rows(&html, "Charge breakdown");
         let Some(usage) = operation.phase.usage() else {
             assert!(lines.is_empty(), "{html}");
             continue;

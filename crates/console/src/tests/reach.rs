@@ -68,7 +68,7 @@ async fn a_holder_sees_one_wallet_and_no_route() {
         assert_eq!(hook, if role == Role::HolderAdmin { 404 } else { 403 }, "{role}");
         let shown = format!("/operations/{}", mine.id);
         let own_page = world.page(&holder, &shown).await;
-        assert!(own_page.contains("Why it cost what it cost"), "{role}");
+        assert!(own_page.contains("Charge breakdown"), "{role}");
         for path in LISTS.into_iter().chain([shown.as_str()]) {
             let html = world.get(&holder, path).await.html;
             for hidden in [

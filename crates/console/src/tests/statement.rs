@@ -96,7 +96,7 @@ async fn a_month_is_a_file_that_has_no_formula() {
     let fields = [("amount", "-0.0005"), ("reason", "=HYPERLINK(\"http://evil\")")];
     world.confirm(&world.owner, &address, &fields).await.is(303);
     let shown = world.get(&world.owner, &format!("/wallets/{wallet}")).await;
-    let file = world.get(&world.owner, &shown.link("The month as a CSV file").unwrap()).await;
+    let file = world.get(&world.owner, &shown.link("Statement as CSV").unwrap()).await;
     assert_eq!(file.is(200).headers["content-type"], "text/csv; charset=utf-8; header=present");
     let name = file.headers["content-disposition"].to_str().unwrap();
     assert!(name.starts_with("attachment; filename=\"statement-acme-20"), "{name}");

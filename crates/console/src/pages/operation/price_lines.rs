@@ -44,11 +44,10 @@ pub(crate) fn table(price: &PriceVersion, usage: &UsageRecord) -> Table {
     rows.push(total("Charge", money(usage.charge, currency)));
     let head = ["Meter", "Units", "Price", "Amount"];
     let title = match price.tariff.tier(meters) {
-        Some(tier) => format!(
-            "Why it cost what it cost: prices of prompts above {} tokens",
-            tier.above_prompt_tokens
-        ),
-        None => "Why it cost what it cost".to_owned(),
+        Some(tier) => {
+            format!("Charge breakdown: prices of prompts above {} tokens", tier.above_prompt_tokens)
+        }
+        None => "Charge breakdown".to_owned(),
     };
     Table::new(&title, &head, rows, "")
 }

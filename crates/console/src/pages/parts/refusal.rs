@@ -13,7 +13,6 @@ use holdfast_wire::error::Code;
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Link, Tone};
-use crate::kit::moment;
 use crate::kit::paging::Pages;
 use crate::kit::section::Table;
 use crate::kit::visit::Visit;
@@ -28,16 +27,13 @@ const EMPTY: &str = "No request was refused lately.";
 const LATEST: PageRequest = PageRequest::first(Order::Newest, 5);
 
 /// The table of refused requests under the fields of the operations' filter.
-pub(crate) async fn found(visit: &Visit, [from, to]: [&str; 2]) -> Result<Table, Failure> {
+pub(crate) async fn found(visit: &Visit, period: Period) -> Result<Table, Failure> {
     let wallet = reference::wallet(visit, &visit.query).await?;
     let filter = RefusalFilter {
         wallet,
         api_key: reference::api_key(visit, &visit.query, wallet).await?,
         code: visit.query.get("code").map(str::to_owned),
-        period: Period {
-            from: moment::read(&visit.query, from)?,
-            to: moment::read(&visit.query, to)?,
-        },
+        period,
     };
     let pages = Pages::new(visit, "/operations", &visit.query);
     let (accounts, principal) = (visit.accounts(), visit.principal());

@@ -97,7 +97,7 @@ fn fields() -> [FormField; 5] {
         FormField::new("name", "Name", FieldKind::Text).hint("Your customer's, unique."),
         FormField::optional("external_id", "External id", FieldKind::Text)
             .hint("Id that your own system has for the customer, unique."),
-        FormField::optional("low_balance", "Runs low below", FieldKind::Amount).hint(
+        FormField::optional("low_balance", "Low-balance threshold", FieldKind::Amount).hint(
             "Sends wallet.low when the balance falls below this amount. 0: when it is empty.",
         ),
         FormField::optional(key_spend, "A key may spend at most", FieldKind::Amount).hint(

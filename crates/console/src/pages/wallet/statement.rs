@@ -31,8 +31,8 @@ pub(crate) fn filter(record: &WalletRecord, query: &SentFields) -> Filter {
     let month = FormField::optional(MONTH, "Month", FieldKind::Month).value(query.raw(MONTH));
     Filter {
         action: format!("/wallets/{}", record.wallet.id),
-        fields: vec![month.hint("In UTC, like 2026-11. Nothing: the one of now.")],
-        submit: "Show its statement".to_owned(),
+        fields: vec![month.hint("UTC, like 2026-11. Empty: this month.")],
+        submit: "Show statement".to_owned(),
     }
 }
 
@@ -90,7 +90,7 @@ fn table(
         table = table.link(Link::new("Month after", of(Month::of(month.end))));
     }
     let file = format!("{base}/statement.csv?month={}", month.text());
-    table.link(Link::new("The month as a CSV file", file))
+    table.link(Link::new("Statement as CSV", file))
 }
 
 /// The statement of a month as a file, as it is read.
