@@ -233,7 +233,7 @@ async function readTheDay({ page, world }) {
   assert.match(await tile("Revenue today").innerText(), /0\.\d+ USD[^]*yesterday 0\.\d*[1-9]\d* USD/);
   assert.match(await tile("Margin today").innerText(), /\d\.\d %[^]*with known cost, yesterday -?\d+\.\d %/);
   hand.within(0);
-  await keep(page, world, "home");
+  await keep(page, world, "home", page.locator("section.tiles"));
 }
 
 /** The five largest customers of the month: on Home, without a click, the largest first. */
