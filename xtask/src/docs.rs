@@ -12,10 +12,10 @@ use crate::{
 
 /// A document, and the example that prints it.
 const DOCUMENTS: &[(&str, &str, &str)] = &[
-    ("docs/errors.md", "holdfast-wire", "errors"),
-    ("docs/administration-api.md", "holdfast-admin", "api"),
-    ("docs/metrics.md", "holdfast-telemetry", "metrics"),
-    ("docs/traces.md", "holdfast-telemetry", "traces"),
+    ("docs/reference/errors.md", "holdfast-wire", "errors"),
+    ("docs/reference/administration-api.md", "holdfast-admin", "api"),
+    ("docs/reference/metrics.md", "holdfast-telemetry", "metrics"),
+    ("docs/reference/traces.md", "holdfast-telemetry", "traces"),
 ];
 
 /// Writes all of them; true where all could be made.

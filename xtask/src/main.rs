@@ -52,7 +52,7 @@ usage: cargo xtask <command>
   lines               count the lines of code of the product's crates
   console             walk over the console in a browser as every role, on a file and on a server
   console --scale     time its pages over a million operations, on a file and on a server
-  clients             drive the gateway with every client of docs/clients.md, directly and through
+  clients             drive the gateway with every client of docs/how-to/connect-a-framework.md, directly and through
                       the sidecar
   chaos               all that the next one can do, then the fuzz targets
   chaos [--on file|nodes|server|clocks|matrix|racers|sidecar|chain|balancer] [--kills N]

@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn the_manual_names_the_versions_that_are_run() {
-        let manual = include_str!("../../docs/postgresql.md");
+        let manual = include_str!("../../docs/reference/postgresql-settings.md");
         for major in names() {
             assert!(manual.contains(&format!("| {major} | tested")), "{major}");
         }

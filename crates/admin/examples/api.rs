@@ -1,4 +1,4 @@
-//! Prints `docs/administration-api.md` from the tables of roles, doors and errors. `cargo xtask docs`
+//! Prints `docs/reference/administration-api.md` from the tables of roles, doors and errors. `cargo xtask docs`
 //! writes it; a test compares.
 
 use std::io::{self, Write};

@@ -9,7 +9,7 @@
 //!    open ───── T5′ ────▶ abandoned   cancelled while nothing ran: it did not run, and never will
 //! ```
 //!
-//! The numbers are those of the table of transitions in `docs/architecture.md`. [`decide`] is the
+//! The numbers are those of the table of transitions in `docs/explanation/operation-lifecycle.md`. [`decide`] is the
 //! only place where an operation changes. Safety rests on three things: the compare-and-set of
 //! version and claim ([`Transition::matches_row`]), the claim id, and the permanent ids. Leases and
 //! clocks carry liveness alone, so [`situation`] computes who looks dead and no row stores it.

@@ -1,4 +1,4 @@
-//! Options that an operator sets about operations, with the meaning that `docs/operations.md` gives it.
+//! Options that an operator sets about operations, with the meaning that `docs/reference/configuration.md` gives it.
 
 use std::time::Duration;
 

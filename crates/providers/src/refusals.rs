@@ -11,7 +11,7 @@
 //! rendering never fails, and a row that is missing loses what a caller asked for.
 //!
 //! The walk builds nothing: it runs for each route that a request might take, and requests may be
-//! megabytes of pictures. Its first finding is what the caller is told. `docs/providers.md` has the
+//! megabytes of pictures. Its first finding is what the caller is told. `docs/reference/providers.md` has the
 //! same table for callers; a test compares them.
 //!
 //! Limits: `CANDIDATES_MAX`, `STOPS_MAX`, `MARKS_MAX`. Pictures by their address are

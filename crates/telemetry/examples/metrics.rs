@@ -1,4 +1,4 @@
-//! Prints `docs/metrics.md` from the catalogue. `cargo xtask docs` writes it; a test compares.
+//! Prints `docs/reference/metrics.md` from the catalogue. `cargo xtask docs` writes it; a test compares.
 
 use std::io::{self, Write};
 
@@ -10,11 +10,11 @@ const INTRODUCTION: &str = "\
 <!-- Written by `cargo xtask docs` from crates/telemetry/src/catalogue: change it there. -->
 
 `GET /metrics` of the operator's listener, with the operator's token, in Prometheus' text format
-([operations.md](operations.md#metrics)). A scrape has these names and no others. A series that an alarm is about is
-there from the start, at zero, so that its first event is a growth.
+([respond-to-alerts.md](../how-to/respond-to-alerts.md#metrics)). A scrape has these names and no others. A series that
+an alert uses exists from the start, at zero, so that its first event is a growth.
 
-[deploy/prometheus/rules.yml](../deploy/prometheus/rules.yml) has the alarms, which are about what somebody must act on;
-the last column also names what only deserves a look. [deploy/grafana](../deploy/grafana) has the dashboards.
+[deploy/prometheus/rules.yml](../../deploy/prometheus/rules.yml) has the alerts, which need an action; the last column
+also names values that only deserve a look. [deploy/grafana](../../deploy/grafana) has the dashboards.
 ";
 
 fn main() -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Prints `docs/traces.md` from the table of attributes. `cargo xtask docs` writes it; a test compares.
+//! Prints `docs/reference/traces.md` from the table of attributes. `cargo xtask docs` writes it; a test compares.
 
 use std::io::{self, Write};
 

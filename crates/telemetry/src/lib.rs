@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!              ┌─ register()              HELP and TYPE of a scrape, counters without labels at zero
-//! catalogue ───┼─ docs/metrics.md         written by `cargo xtask docs`
+//! catalogue ───┼─ docs/reference/metrics.md         written by `cargo xtask docs`
 //!              └─ deploy/grafana/*.json   written by hand, a test compares metrics and labels of each query
 //! ```
 //!

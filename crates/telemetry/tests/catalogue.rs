@@ -20,7 +20,7 @@ mod manual;
 
 const RULES: &str = include_str!("../../../deploy/prometheus/rules.yml");
 const RULE_TESTS: &str = include_str!("../../../deploy/prometheus/rules.test.yml");
-const OPERATIONS: &str = include_str!("../../../docs/operations.md");
+const ALERTS: &str = include_str!("../../../docs/how-to/respond-to-alerts.md");
 
 /// Names of the files in `deploy/grafana`.
 const DASHBOARDS: [&str; 5] = ["money", "nodes", "routes", "store", "traffic"];
@@ -127,8 +127,11 @@ fn a_metric_has_one_row_its_unit_in_its_name_and_a_line_of_help() {
 
 #[test]
 fn the_manual_is_fresh() {
-    let written = include_str!("../../../docs/metrics.md");
-    assert!(written == manual::document(), "docs/metrics.md is stale: run `cargo xtask docs`");
+    let written = include_str!("../../../docs/reference/metrics.md");
+    assert!(
+        written == manual::document(),
+        "docs/reference/metrics.md is stale: run `cargo xtask docs`"
+    );
 }
 
 #[test]
@@ -199,8 +202,8 @@ fn every_alarm_is_over_the_catalogue_has_a_section_and_tests_of_both_outcomes() 
     assert!(alerts.len() >= 10, "{alerts:?}");
     for (name, query, runbook) in &alerts {
         check_query(query);
-        let anchor = runbook.strip_prefix("docs/operations.md#").unwrap();
-        let has_heading = OPERATIONS.lines().any(|line| {
+        let anchor = runbook.strip_prefix("docs/how-to/respond-to-alerts.md#").unwrap();
+        let has_heading = ALERTS.lines().any(|line| {
             line.strip_prefix("### ").is_some_and(|title| title.to_lowercase() == anchor)
         });
         assert!(has_heading, "{runbook} is nowhere");
@@ -209,6 +212,6 @@ fn every_alarm_is_over_the_catalogue_has_a_section_and_tests_of_both_outcomes() 
         assert!(tested.iter().any(is_quiet), "{name} is never quiet");
         assert!(!tested.iter().all(is_quiet), "{name} is never raised");
     }
-    let sections = OPERATIONS.lines().filter(|line| line.starts_with("### Holdfast")).count();
+    let sections = ALERTS.lines().filter(|line| line.starts_with("### Holdfast")).count();
     assert_eq!(sections, alerts.len(), "a section of an alarm that there is not");
 }

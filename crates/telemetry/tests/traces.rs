@@ -12,8 +12,11 @@ const CONVENTIONS: &str = include_str!("conventions-1.42.0.txt");
 
 #[test]
 fn the_manual_is_fresh() {
-    let written = include_str!("../../../docs/traces.md");
-    assert!(written == manual::document(), "docs/traces.md is stale: run `cargo xtask docs`");
+    let written = include_str!("../../../docs/reference/traces.md");
+    assert!(
+        written == manual::document(),
+        "docs/reference/traces.md is stale: run `cargo xtask docs`"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Prints `docs/errors.md` from the table of errors. `cargo xtask docs` writes it; a test compares.
+//! Prints `docs/reference/errors.md` from the table of errors. `cargo xtask docs` writes it; a test compares.
 
 use std::io::{self, Write};
 

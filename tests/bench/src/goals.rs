@@ -2,7 +2,7 @@
 //!
 //! A goal counts only where the run has measured what it is about. Its bounds go from `must` by `good` to
 //! `limit`: the first two give the verdict, the last one is shown to compare with. Costs in them belong to
-//! the machine of docs/performance.md, ratios travel better.
+//! the machine of docs/explanation/performance.md, ratios travel better.
 //!
 //! A missed goal ends nothing and fails nothing: other work on a machine misses goals, too.
 

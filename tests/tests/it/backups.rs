@@ -229,7 +229,10 @@ fn a_server_has_backups_of_its_own() {
     let config = Config::simulated().set("server", "secrets", "[\"0123456789abcdef\"]");
     let site = Site::configured(&config.set("database", "url", server));
     let said = site.cli(&["backup", COPY]).failed(2);
-    assert!(said.contains("pg_dump") && said.contains("docs/postgresql.md"), "{said}");
+    assert!(
+        said.contains("pg_dump") && said.contains("docs/how-to/back-up-and-restore.md"),
+        "{said}"
+    );
     site.write(COPY, "");
     let said = site.cli(&["restore", COPY]).failed(2);
     assert!(said.contains("pg_restore"), "{said}");

@@ -101,11 +101,11 @@ struct World {
     database: Option<Database>,
 }
 
-const MANUAL: &str = include_str!("../../../docs/console.md");
+const MANUAL: &str = include_str!("../../../docs/how-to/use-the-console.md");
 
 /// Names of the pictures in the manual.
 fn pictures() -> impl Iterator<Item = &'static str> {
-    let behind = MANUAL.split("](console/").skip(1);
+    let behind = MANUAL.split("](../console/").skip(1);
     behind.filter_map(|rest| rest.split_once(".png)").map(|(name, _)| name))
 }
 

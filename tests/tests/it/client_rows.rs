@@ -1,5 +1,5 @@
-//! Every client of `docs/clients.md`, a row each: what it does through a sidecar with nothing changed but its base URL,
-//! and what it does by itself where something goes wrong. The rows of the document are what these tests expect.
+//! Every client of `docs/how-to/connect-a-framework.md`, a row each: what it does through a sidecar with
+//! nothing changed but its base URL, and what it does by itself after a failure. The rows of the document are what these tests expect.
 //!
 //! The official SDKs go through the sidecar in every run of the suite; the whole matrix is `cargo xtask clients`.
 
@@ -195,14 +195,16 @@ fn cell(said: &Value) -> &'static str {
 
 /// Cells of the table's rows: the name, two ways to a key, a cell for each fault, and what to set.
 fn table() -> Vec<Vec<&'static str>> {
-    let (_, below) = include_str!("../../../docs/clients.md").split_once("| client |").unwrap();
+    let (_, below) = include_str!("../../../docs/how-to/connect-a-framework.md")
+        .split_once("| client |")
+        .unwrap();
     let rows = below.lines().skip(2).take_while(|line| line.starts_with('|'));
     rows.map(|line| line.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
 }
 
 fn whole_row(name: &str) -> Vec<&'static str> {
     let row = table().into_iter().find(|cells| cells[0] == name);
-    row.unwrap_or_else(|| panic!("docs/clients.md has no row of {name}"))
+    row.unwrap_or_else(|| panic!("docs/how-to/connect-a-framework.md has no row of {name}"))
 }
 
 fn row(name: &str) -> Vec<&'static str> {

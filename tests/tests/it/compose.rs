@@ -30,7 +30,7 @@ fn compose() -> Value {
     documents.remove(0)
 }
 
-/// Seconds that docs/operations.md asks of the supervisor of a gateway with this configuration.
+/// Seconds that docs/how-to/rolling-updates.md asks of the supervisor of a gateway with this configuration.
 pub(crate) fn grace_period(config: &str) -> u64 {
     let has_delay = config.contains("drain_delay = ");
     let delay = if has_delay { seconds(setting(config, "drain_delay = ")) } else { 0 };
@@ -64,7 +64,7 @@ fn gateways_wait_for_the_tables_and_are_given_the_time_to_end() {
     }
     let server = services["postgres"]["image"].as_str().unwrap();
     let major = server.strip_prefix("postgres:").and_then(|tag| tag.split_once('-')).unwrap().0;
-    let manual = include_str!("../../../docs/postgresql.md");
+    let manual = include_str!("../../../docs/reference/postgresql-settings.md");
     assert!(manual.contains(&format!("PostgreSQL {major} is what is tested")), "{server}");
     assert!(BALANCER.contains("uri /readyz "));
     assert_eq!(BALANCER.matches("    server ").count(), gateways.len());

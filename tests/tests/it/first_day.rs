@@ -5,16 +5,14 @@ use holdfast_tests::{Gateway, Ran, Site};
 
 use crate::readme::shell;
 
-const MANUAL: &str = include_str!("../../../docs/operations.md");
+const MANUAL: &str = include_str!("../../../docs/tutorials/first-production-day.md");
 /// Ports that the manual writes of, which are others here.
 const PUBLIC: u16 = 8080;
 const ADMIN: u16 = 8081;
 const SERVE: &str = "holdfast serve";
 
-/// Blocks of a language in the section, without the indentation of the list that they stand in.
+/// Blocks of a language in the page, without the indentation of the list that they stand in.
 fn blocks(language: &str) -> Vec<String> {
-    let (_, section) = MANUAL.split_once("## The first day\n").unwrap();
-    let (section, _) = section.split_once("\n## ").unwrap();
     let fence = format!("   ```{language}\n");
     let block = |below: &str| {
         let (block, _) = below.split_once("   ```").unwrap();
@@ -24,7 +22,7 @@ fn blocks(language: &str) -> Vec<String> {
             .collect::<Vec<_>>()
             .join("\n")
     };
-    section.split(&fence).skip(1).map(block).collect()
+    MANUAL.split(&fence).skip(1).map(block).collect()
 }
 
 fn written(port: u16) -> String {

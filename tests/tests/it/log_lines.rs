@@ -152,9 +152,8 @@ fn a_request_that_a_provider_refuses_is_told_with_its_field_by_our_own_name() {
 
 #[test]
 fn the_manual_shows_a_line_as_it_is() {
-    const MANUAL: &str = include_str!("../../../docs/operations.md");
-    let logs = MANUAL.split_once("\n## Logs\n").unwrap().1;
-    let shown = logs.split_once("```json\n").unwrap().1.split_once("\n```").unwrap().0;
+    const MANUAL: &str = include_str!("../../../docs/reference/logs.md");
+    let shown = MANUAL.split_once("```json\n").unwrap().1.split_once("\n```").unwrap().0;
     let world = World::logging("json");
     assert_eq!(world.ask(&request_key(), body()).status, 200);
     let lines = objects(&world.log());

@@ -51,6 +51,7 @@ mod embedded;
 mod exports;
 mod exposure;
 mod faults;
+mod first_customers;
 mod first_day;
 mod forwarded_key;
 mod grants;

@@ -1,4 +1,4 @@
-//! A scrape against the manual: the names of `docs/metrics.md` and no others, money by currency and model,
+//! A scrape against the manual: the names of `docs/reference/metrics.md` and no others, money by currency and model,
 //! facts of the database, and what Prometheus' own tool says of it.
 
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::bodies::acme;
 use crate::check::{check_completion, until};
 use crate::world::World;
 
-const MANUAL: &str = include_str!("../../../docs/metrics.md");
+const MANUAL: &str = include_str!("../../../docs/reference/metrics.md");
 const CHARGE: i64 = 367;
 
 impl World {

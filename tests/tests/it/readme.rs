@@ -1,29 +1,23 @@
-//! The README's own lines, run as they stand.
+//! The lines of the README and of the first integration, run as they stand. Nothing of a page is repeated here: a test
+//! that has its own copy of a command would pass while readers fail. Only ports, addresses and secrets differ.
 
 use std::process::Command;
 
-use holdfast_tests::{Account, Gateway, Ran, Site, request_key};
+use holdfast_tests::{Gateway, Ran, Reply, Site, Upstream};
 
-use crate::bodies::sim;
-use crate::check::{check_completion, until};
+use crate::check::until;
 use crate::clients::{NODE, PYTHON, Sdk};
 use crate::embedded;
 
 const README: &str = include_str!("../../../README.md");
+const INTEGRATION: &str = include_str!("../../../docs/tutorials/first-integration.md");
 /// What the simulated model answers to a greeting.
 const SAID: &str = "You said: ";
 
-/// The first block of shell below a heading.
-fn block(heading: &str) -> String {
-    let (_, below) = README.split_once(heading).unwrap();
-    let (_, block) = below.split_once("```sh\n").unwrap();
-    block.split_once("```").unwrap().0.to_owned()
-}
-
-/// Every block of a language, in their order.
-fn blocks(language: &str) -> Vec<&'static str> {
+/// Every block of a language in a page, in their order.
+pub(crate) fn blocks(page: &'static str, language: &str) -> Vec<&'static str> {
     let fence = format!("```{language}\n");
-    README.split(&fence).skip(1).map(|below| below.split_once("```").unwrap().0).collect()
+    page.split(&fence).skip(1).map(|below| below.split_once("```").unwrap().0).collect()
 }
 
 /// The embedded default as somebody starts it, and the key that it prints.
@@ -37,7 +31,7 @@ fn embedded() -> (Site, Gateway, String) {
 /// Each block by itself, in a file of its own: imports, model and all.
 fn check_pasted(sdk: &Sdk, language: &str, n_runs: u64) {
     let (site, gateway, key) = embedded();
-    let blocks = blocks(language);
+    let blocks = blocks(INTEGRATION, language);
     assert_eq!(blocks.len(), 3, "a call, a client that makes its keys, a stream");
     for block in blocks {
         let mut command = sdk.on(&site, block);
@@ -49,20 +43,19 @@ fn check_pasted(sdk: &Sdk, language: &str, n_runs: u64) {
 }
 
 #[test]
-fn python_runs_what_the_readme_shows() {
+fn python_runs_the_blocks_of_the_first_integration() {
     check_pasted(&PYTHON, "python", 3);
 }
 
 #[test]
-fn node_runs_what_the_readme_shows() {
+fn node_runs_the_blocks_of_the_first_integration() {
     check_pasted(&NODE, "js", 3);
 }
 
 #[test]
-fn a_shell_runs_what_the_readme_shows() {
+fn a_shell_runs_the_block_of_the_first_integration() {
     let (site, gateway, key) = embedded();
-    let block = block("In a shell:");
-    let mut shell = shell(&site, &block);
+    let mut shell = shell(&site, blocks(INTEGRATION, "sh")[1]);
     shell.env("HOLDFAST_URL", gateway.base_url()).env("HOLDFAST_KEY", key);
     let said = Ran::of(&mut shell).ok();
     assert!(said.contains(SAID), "{said}");
@@ -70,22 +63,41 @@ fn a_shell_runs_what_the_readme_shows() {
 }
 
 #[test]
-fn the_lines_that_set_a_gateway_up_give_a_key_that_works() {
-    let block = block("## Configure it");
-    let (lines, serve) = block.trim_end().rsplit_once('\n').unwrap();
-    assert_eq!(serve, "holdfast serve");
-    let site = Site::empty();
-    site.write("holdfast.toml", blocks("toml")[0]);
-    let ran = Ran::of(&mut shell(&site, lines)).ok();
-    let at = ran.find("hfk_").expect("a printed key");
+fn twelve_lines_reach_a_provider_and_a_retry_has_the_same_bytes() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let [config] = blocks(README, "toml")[..] else { panic!("one configuration") };
+    assert_eq!(config.lines().count(), 12);
+    let [_build, set_up, twice] = blocks(README, "sh")[..] else { panic!("three blocks") };
+    // The embedded default has run in this folder: its database is the one of the configuration.
+    let site = embedded::empty();
+    embedded::start(&site).stop();
+    site.write("holdfast.toml", &config.replace("https://api.openai.com/v1", &upstream.base_url()));
+    let (lines, serve) = set_up.trim_end().rsplit_once('\n').unwrap();
+    let key = printed(&Ran::of(&mut shell(&site, lines)).ok(), "hfk_");
+    let exports: Vec<_> = lines.lines().filter(|line| line.starts_with("export ")).collect();
+    let mut command = shell(&site, &format!("{}\nexec {serve}", exports.join("\n")));
+    command.env("HOLDFAST_LISTEN", "127.0.0.1:0").env("HOLDFAST_ADMIN_LISTEN", "127.0.0.1:0");
+    let gateway = site.start(command);
+    let twice =
+        twice.replace("hfk_...", &key).replace("127.0.0.1:8080", &gateway.address().to_string());
+    let answers = Ran::of(&mut shell(&site, &twice)).ok();
+    let (first, second) = answers.split_at(answers.len() / 2);
+    assert!(first.contains("Good day"), "{first}");
+    assert_eq!(first, second);
+    assert_eq!(upstream.runs(), 1);
+    gateway.stop();
+    let gateway = embedded::start(&site);
+    assert!(gateway.printed().contains("another API key"), "{}", gateway.printed());
+    let wallets = site.json(&["wallet", "list"]);
+    assert_eq!(wallets.as_array().unwrap().len(), 2, "{wallets}");
+    gateway.stop();
+}
+
+/// The first word in a command's output that begins like this.
+pub(crate) fn printed(output: &str, beginning: &str) -> String {
+    let at = output.find(beginning).unwrap_or_else(|| panic!("no {beginning} in {output}"));
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let key: String = ran[at..].chars().take_while(|c| is_part(*c)).collect();
-    let site = site.with_env("HOLDFAST_CONFIG", "holdfast.toml");
-    let gateway = site.with_env("HOLDFAST_LISTEN", "127.0.0.1:0").serve();
-    let account = Account { wallet: "acme".to_owned(), id: String::new(), key };
-    let request_key = request_key();
-    let answer = gateway.complete(&account, &request_key, &sim("Hello there"));
-    check_completion(&answer, &request_key, false);
+    output[at..].chars().take_while(|c| is_part(*c)).collect()
 }
 
 /// A shell that finds the binary under its name.

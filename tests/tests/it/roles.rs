@@ -1,5 +1,5 @@
-//! Roles of a PostgreSQL database: `docs/postgresql.md` says which grants they need, and what it says is run
-//! here, statement by statement, on a schema that nobody else may use.
+//! Roles of a PostgreSQL database: `docs/reference/postgresql-settings.md` has the grants that they need, and
+//! its statements run here, statement by statement, on a schema that nobody else may use.
 
 use std::time::Instant;
 
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::bodies::sim;
 use crate::check::{charge, check_completion, check_json, until};
 
-const MANUAL: &str = include_str!("../../../docs/postgresql.md");
+const MANUAL: &str = include_str!("../../../docs/reference/postgresql-settings.md");
 const FUNDS: i64 = 10_000_000;
 
 /// The blocks of SQL below this heading of the manual, for these roles.

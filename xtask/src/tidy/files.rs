@@ -6,7 +6,7 @@ use super::{Finding, has_word};
 
 const RUST_LINES_MAX: usize = 500;
 
-/// Modules that callers copy into their programs, and the size that `docs/clients.md` promises.
+/// Modules that callers copy into their programs, and the size that `docs/how-to/connect-a-framework.md` promises.
 const HELPERS: [&str; 2] = ["clients/python/holdfast/__init__.py", "clients/node/index.js"];
 const HELPER_LINES_MAX: usize = 120;
 
@@ -214,7 +214,7 @@ mod tests {
         let text = format!("// Why.\n\n{}", "  code();\n".repeat(HELPER_LINES_MAX));
         assert_eq!(check("clients/node/index.js", &text), []);
         assert_eq!(check("clients/node/index.js", &format!("{text}more();\n")).len(), 1);
-        let manual = include_str!("../../../docs/clients.md");
+        let manual = include_str!("../../../docs/how-to/connect-a-framework.md");
         assert!(manual.contains(&format!("at most {HELPER_LINES_MAX} lines of code")));
     }
 

@@ -8,7 +8,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A file, and what the version follows there.
 const PLACES: &[(&str, &[&str])] = &[
     ("deploy/helm/holdfast/Chart.yaml", &["version: ", "appVersion: "]),
-    ("docs/operations.md", &["docker://…:"]),
+    ("docs/how-to/install.md", &["docker://…:"]),
 ];
 
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
@@ -55,8 +55,11 @@ mod tests {
 
     #[test]
     fn the_manual_names_the_tag_that_the_chart_pulls() {
-        assert_eq!(check("docs/operations.md", &format!("`copy docker://…:{VERSION}` hands")), []);
-        assert_eq!(check("docs/operations.md", "`copy docker://…` hands").len(), 1);
+        assert_eq!(
+            check("docs/how-to/install.md", &format!("`copy docker://…:{VERSION}` hands")),
+            []
+        );
+        assert_eq!(check("docs/how-to/install.md", "`copy docker://…` hands").len(), 1);
         assert_eq!(check("docs/other.md", ""), []);
     }
 }

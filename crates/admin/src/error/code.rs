@@ -3,7 +3,7 @@
 //! ```text
 //! codes!  EditConflict { cause, label, status, kind, retry, message }
 //!            │            │                 │             │
-//!            │            docs/administration-api.md  the body that callers get
+//!            │            docs/reference/administration-api.md  the body that callers get
 //!            └ a variant of Code, its place in Code::ALL, its arm of Code::row
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! `docs/administration-api.md` is what the tables say.
+//! `docs/reference/administration-api.md` is what the tables say.
 
 #[path = "../../examples/api.rs"]
 #[expect(dead_code, reason = "it is run as an example; here only its text is compared")]
@@ -6,7 +6,10 @@ mod api;
 
 #[test]
 fn the_page_of_administration_is_written_from_the_tables() {
-    let written = include_str!("../../../../docs/administration-api.md");
+    let written = include_str!("../../../../docs/reference/administration-api.md");
     let fresh = api::document();
-    assert!(written == fresh, "docs/administration-api.md is stale: run `cargo xtask docs`");
+    assert!(
+        written == fresh,
+        "docs/reference/administration-api.md is stale: run `cargo xtask docs`"
+    );
 }

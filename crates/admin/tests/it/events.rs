@@ -65,14 +65,14 @@ async fn what_happened_is_listed_shown_and_filtered() {
 
 #[test]
 fn the_manual_has_each_kind_with_its_members() {
-    let manual = include_str!("../../../../docs/administration.md");
+    let manual = include_str!("../../../../docs/reference/events.md");
     let rows: Vec<&str> = manual.lines().filter(|line| line.starts_with("| `")).collect();
     for kind in EventKind::ALL {
         let begins = format!("| `{kind}` |");
         let row = rows.iter().find(|row| row.starts_with(&begins));
-        let row = row.unwrap_or_else(|| panic!("docs/administration.md has no row of {kind}"));
+        let row = row.unwrap_or_else(|| panic!("docs/reference/events.md has no row of {kind}"));
         let members: Vec<_> = kind.members().iter().map(|name| format!("`{name}`")).collect();
         let ends = format!("| {} |", members.join(" "));
-        assert!(row.ends_with(&ends), "docs/administration.md: {kind} has {}", members.join(" "));
+        assert!(row.ends_with(&ends), "docs/reference/events.md: {kind} has {}", members.join(" "));
     }
 }

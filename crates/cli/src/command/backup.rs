@@ -236,7 +236,7 @@ fn database_file<'a>(config: &'a Config, instead: &str) -> Result<&'a Path> {
     config.database.file().ok_or_else(|| {
         let server = &config.database;
         CommandFailure::Usage(anyhow!(
-            "{server} is no file: {instead} (docs/postgresql.md, Backups)"
+            "{server} is no file: {instead} (docs/how-to/back-up-and-restore.md)"
         ))
     })
 }

@@ -14,7 +14,7 @@ use crate::usage::MeterReading;
 use crate::{ApiKeyId, ClaimId, Micros, RequestKey, WalletId};
 
 /// Event that asks an operation to change. The numbers are those of the table of transitions in
-/// `docs/architecture.md`.
+/// `docs/explanation/operation-lifecycle.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// T1, T7: a task wants to run it.

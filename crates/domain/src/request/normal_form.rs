@@ -5,7 +5,7 @@
 //! version 1 kept apart. A request that is read and not folded is the one that version 1 hashed, so
 //! that rows of that version stay comparable without a second reader.
 //!
-//! `docs/fingerprint.md` lists the folds and what is never folded. A further fold is a further
+//! `docs/reference/fingerprint.md` lists the folds and what is never folded. A further fold is a further
 //! version: rows have no end, and each is compared under its own.
 
 use super::{

@@ -4,7 +4,7 @@
 mod example;
 
 const EXAMPLE: &str = include_str!("../../examples/embed.rs");
-const DOCUMENT: &str = include_str!("../../../../docs/embedding.md");
+const DOCUMENT: &str = include_str!("../../../../docs/tutorials/embed-the-domain.md");
 
 #[test]
 fn the_example_of_embedding_runs() {

@@ -3,7 +3,7 @@
 //!
 //! An error is the gateway's word only where it echoes the key: whoever stands in between and
 //! answers in its place does not know it. The source of each row is the gateway's own table of
-//! errors (`docs/errors.md`): its column *key* says what became of the key.
+//! errors (`docs/reference/errors.md`): its column *key* says what became of the key.
 //!
 //! | outcome of the ask | at the first ask | at a later ask |
 //! |---|---|---|

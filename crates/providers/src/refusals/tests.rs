@@ -34,7 +34,7 @@ fn the_manual_has_the_same_table() {
         CALLS.iter().map(|row| line("messages[].tool_calls[].", row)).collect(),
     ]
     .concat();
-    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/providers.md");
+    let manual = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/providers.md");
     let manual = std::fs::read_to_string(manual).unwrap();
     assert!(manual.contains(&format!("\n|---|---|---|\n{table}\n")), "{table}");
 }

@@ -301,7 +301,7 @@ fn a_full_table_drops_what_has_ended_and_nothing_else() {
 
 #[test]
 fn the_manual_names_every_test_of_the_table_and_no_other() {
-    let manual = include_str!("../../../../docs/sidecar.md");
+    let manual = include_str!("../../../../docs/how-to/use-the-sidecar.md");
     let rows = manual.lines().filter(|line| line.starts_with('|'));
     let last = rows.filter_map(|row| row.trim_end_matches([' ', '|']).rsplit(" | ").next());
     let named: BTreeSet<&str> =

@@ -14,8 +14,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
     introduction: "Amounts are millionths of the currency in the label, and no sum may leave the \
                    currency out. `model` is the public id of a model that the process offers, else \
                    `other`. These count what one process committed since its start, and are for rates \
-                   and alarms: the book is [`usage report`](operations.md#reports). Those that are \
-                   facts of the database are the same at every gateway: take their `max`.",
+                   and alerts: the ledger is \
+                   [`usage report`](../how-to/make-statements-and-reports.md#reports). Those that are facts of the database are the same at every gateway: take their `max`.",
     metrics: &[
         Metric {
             name: "holdfast_charge_micros_total",

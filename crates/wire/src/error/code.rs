@@ -3,7 +3,7 @@
 //! ```text
 //! codes!  Overloaded { cause, label, status, kind, retry, key, is_charge_known, param, message }
 //!            │            │                 │                                          │
-//!            │            docs/errors.md    the body and the headers that callers get ─┘
+//!            │            docs/reference/errors.md    the body and the headers that callers get ─┘
 //!            └ a variant of Code, its place in Code::ALL, its arm of Code::row
 //! ```
 //!

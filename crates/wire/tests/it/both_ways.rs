@@ -160,14 +160,14 @@ fn every_word_of_the_table_ends_both_forms() {
 
 #[test]
 fn the_manual_lists_every_word_with_its_server_and_meaning() {
-    let manual = include_str!("../../../../docs/providers.md");
+    let manual = include_str!("../../../../docs/reference/providers.md");
     for (word, finish, source) in FINISH_WORDS {
         let (word, meaning) = (format!("`{word}`"), format!("`{}` |", finish_label(*finish)));
         let row = format!("| {source} | ");
         let is_listed = manual
             .lines()
             .any(|line| line.starts_with(&row) && line.contains(&word) && line.ends_with(&meaning));
-        assert!(is_listed, "docs/providers.md has no {word} of {source}");
+        assert!(is_listed, "docs/reference/providers.md has no {word} of {source}");
     }
 }
 

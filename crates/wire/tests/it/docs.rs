@@ -1,4 +1,4 @@
-//! `docs/errors.md` is what the table of errors says, and the rest of the documentation does not say it
+//! `docs/reference/errors.md` is what the table of errors says, and the rest of the documentation does not say it
 //! again.
 
 use holdfast_wire::error::Code;
@@ -10,8 +10,11 @@ mod errors;
 
 #[test]
 fn the_document_of_errors_is_written_from_the_table() {
-    let written = include_str!("../../../../docs/errors.md");
-    assert!(written == errors::document(), "docs/errors.md is stale: run `cargo xtask docs`");
+    let written = include_str!("../../../../docs/reference/errors.md");
+    assert!(
+        written == errors::document(),
+        "docs/reference/errors.md is stale: run `cargo xtask docs`"
+    );
 }
 
 #[test]
@@ -26,9 +29,12 @@ fn every_error_has_a_cause_of_its_own() {
 #[test]
 fn the_documents_name_no_error_that_does_not_exist() {
     let documents = [
-        include_str!("../../../../docs/api.md"),
-        include_str!("../../../../docs/simulated.md"),
-        include_str!("../../../../docs/operations.md"),
+        include_str!("../../../../docs/reference/http-api.md"),
+        include_str!("../../../../docs/reference/simulated-models.md"),
+        include_str!("../../../../docs/reference/configuration.md"),
+        include_str!("../../../../docs/reference/limits.md"),
+        include_str!("../../../../docs/how-to/respond-to-alerts.md"),
+        include_str!("../../../../docs/explanation/operation-lifecycle.md"),
     ];
     let mut named = 0;
     for document in documents {
@@ -56,7 +62,7 @@ fn label(word: &str) -> Option<&str> {
 #[test]
 fn every_endpoint_that_is_written_about_describes_itself() {
     let document = openapi::document();
-    let api = include_str!("../../../../docs/api.md");
+    let api = include_str!("../../../../docs/reference/http-api.md");
     let mut named = 0;
     for method in ["GET", "POST"] {
         for rest in api.split(&format!("{method} /")).skip(1) {

@@ -1,5 +1,5 @@
 //! Values that say nothing are absent: the same request, sent upstream as the same bytes. Values that
-//! say something, and values of what is passed through, are kept apart. `docs/fingerprint.md` has the
+//! say something, and values of what is passed through, are kept apart. `docs/reference/fingerprint.md` has the
 //! table.
 
 use holdfast_domain::ApiKeyId;
