@@ -1,6 +1,6 @@
 //! `cargo xtask clients`: every client of `docs/how-to/connect-a-framework.md` through the sidecar and against
-//! gateways in trouble, and the helpers over many cuts and before type checkers, which takes too long for the suite: it installs frameworks and
-//! waits for their retries.
+//! gateways in trouble, and the helpers over many cuts and before type checkers, which takes too long for the suite: it
+//! installs frameworks and waits for their retries.
 //!
 //! The tests are those that are ignored elsewhere because they take minutes. What a language's libraries cannot be had
 //! for is left out, and the last line says so.

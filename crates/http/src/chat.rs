@@ -1,5 +1,5 @@
-//! `POST /v1/chat/completions` and `POST /v1/quotes`: checks the head in the order of
-//! `docs/reference/http-api.md`, then submits to the engine. The order decides which of two mistakes a caller is told of first, so it is contract.
+//! `POST /v1/chat/completions` and `POST /v1/quotes`: checks the head in the order of `docs/reference/http-api.md`, then
+//! submits to the engine. The order decides which of two mistakes a caller is told of first, so it is contract.
 //!
 //! ```text
 //! Idempotency-Key ─ place of the API key ─ content type ─ body ─▶ engine ─▶ whole or stream

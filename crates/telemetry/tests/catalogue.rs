@@ -96,12 +96,24 @@ fn check_query(query: &str) {
     }
 }
 
-fn alerts() -> Vec<(String, String, String)> {
+/// A rule of Prometheus.
+#[derive(Debug)]
+struct Alert {
+    name: String,
+    query: String,
+    severity: String,
+    runbook: String,
+}
+
+fn alerts() -> Vec<Alert> {
     let rules = Yaml::load_from_str(RULES).unwrap();
     let list = rules[0]["groups"][0]["rules"].as_sequence().unwrap().clone();
     let text = |yaml: &Yaml<'_>| yaml.as_str().unwrap().to_owned();
-    let alert = |rule: &Yaml<'_>| {
-        (text(&rule["alert"]), text(&rule["expr"]), text(&rule["annotations"]["runbook"]))
+    let alert = |rule: &Yaml<'_>| Alert {
+        name: text(&rule["alert"]),
+        query: text(&rule["expr"]),
+        severity: text(&rule["labels"]["severity"]),
+        runbook: text(&rule["annotations"]["runbook_url"]),
     };
     list.iter().map(alert).collect()
 }
@@ -196,22 +208,35 @@ fn every_panel_has_a_title_a_unit_and_the_chosen_datasource() {
     }
 }
 
+/// The section of an alert in the manual: everything below its heading.
+fn section(anchor: &str) -> &'static str {
+    let sections = ALERTS.split("\n### ").skip(1);
+    let below = |text: &'static str| {
+        let (title, body) = text.split_once('\n')?;
+        let body = body.split("\n## ").next()?;
+        (title.to_lowercase() == anchor).then_some(body)
+    };
+    sections.filter_map(below).next().unwrap_or_else(|| panic!("no section of {anchor}"))
+}
+
 #[test]
-fn every_alarm_is_over_the_catalogue_has_a_section_and_tests_of_both_outcomes() {
+fn every_alert_is_over_the_catalogue_has_a_section_and_tests_of_both_outcomes() {
     let alerts = alerts();
     assert!(alerts.len() >= 10, "{alerts:?}");
-    for (name, query, runbook) in &alerts {
+    for Alert { name, query, severity, runbook } in &alerts {
         check_query(query);
         let anchor = runbook.strip_prefix("docs/how-to/respond-to-alerts.md#").unwrap();
-        let has_heading = ALERTS.lines().any(|line| {
-            line.strip_prefix("### ").is_some_and(|title| title.to_lowercase() == anchor)
-        });
-        assert!(has_heading, "{runbook} is nowhere");
+        assert_eq!(anchor, name.to_lowercase());
+        let section = section(anchor);
+        let severity = format!("**Severity:** {severity}.");
+        for part in [severity.as_str(), "**Meaning:** ", "**First look:** ", "**Ends when:** "] {
+            assert_eq!(section.matches(part).count(), 1, "{name}: {part}");
+        }
         let tested: Vec<_> = RULE_TESTS.split(&format!("alertname: {name}\n")).skip(1).collect();
         let is_quiet = |test: &&str| test.trim_start().starts_with("exp_alerts: []");
         assert!(tested.iter().any(is_quiet), "{name} is never quiet");
         assert!(!tested.iter().all(is_quiet), "{name} is never raised");
     }
     let sections = ALERTS.lines().filter(|line| line.starts_with("### Holdfast")).count();
-    assert_eq!(sections, alerts.len(), "a section of an alarm that there is not");
+    assert_eq!(sections, alerts.len(), "a section of an alert that there is not");
 }

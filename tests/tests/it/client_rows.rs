@@ -1,5 +1,6 @@
-//! Every client of `docs/how-to/connect-a-framework.md`, a row each: what it does through a sidecar with
-//! nothing changed but its base URL, and what it does by itself after a failure. The rows of the document are what these tests expect.
+//! Every client of `docs/how-to/connect-a-framework.md`, a row each: what it does through a sidecar with nothing
+//! changed but its base URL, and what it does by itself after a failure. The rows of the document are what these tests
+//! expect.
 //!
 //! The official SDKs go through the sidecar in every run of the suite; the whole matrix is `cargo xtask clients`.
 

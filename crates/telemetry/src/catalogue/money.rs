@@ -15,7 +15,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
                    currency out. `model` is the public id of a model that the process offers, else \
                    `other`. These count what one process committed since its start, and are for rates \
                    and alerts: the ledger is \
-                   [`usage report`](../how-to/make-statements-and-reports.md#reports). Those that are facts of the database are the same at every gateway: take their `max`.",
+                   [`usage report`](../how-to/make-statements-and-reports.md#reports). Those \
+                   that are facts of the database are the same at every gateway: take their `max`.",
     metrics: &[
         Metric {
             name: "holdfast_charge_micros_total",
