@@ -1,11 +1,10 @@
-//! Failpoints: the steps of a request at which a test stops a process, to kill it exactly there or
-//! to stop it for longer than others wait for it. They change nothing and decide nothing: a thread
-//! that reaches the armed step goes on when a named file is there, and without a name never.
+//! Failpoints: the steps of a request at which a test stops a process, to kill it exactly there or to stop it
+//! for longer than others wait for it. A failpoint changes and decides no outcome: a thread that reaches the
+//! armed step continues when a named file exists, and without a name never.
 //!
-//! Each [`Step`] lies between two effects, where a crash leaves something of its own behind: a
-//! claim without a run, a run without an ending, an ending that nobody was told. One step is armed
-//! in a process, for its whole life; the test reads `failpoint <step> reached` on its standard
-//! error.
+//! Each [`Step`] lies between two effects, at a point at which a crash leaves a state of its own behind: a
+//! claim without a run, a run without an ending, an ending that no caller has received. One step is armed in a
+//! process, for its whole life; the test reads `failpoint <step> reached` on its standard error.
 //!
 //! Without the feature `armed`, [`reach`] is empty and no step can be armed: such a build cannot be
 //! stopped from outside.
@@ -14,32 +13,32 @@ use std::fmt;
 use std::num::NonZeroU64;
 use std::path::PathBuf;
 
-/// Moment between two effects, where a crash leaves something of its own behind.
+/// Moment between two effects, at which a crash leaves a state of its own behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The claim is about to be offered: nothing is durable.
+    /// The claim is about to be offered: no row is durable.
     ClaimOffered,
-    /// The claim is durable and nothing was sent.
+    /// The claim is durable and no byte was sent.
     ClaimCommitted,
-    /// The provider is about to be called, and nobody could tell that it was not.
+    /// The provider is about to be called, and no evidence would show that it was not.
     Sending,
     /// The provider has answered and only this process knows.
     Answered,
     /// The ending is sealed and about to be offered.
     SettlementOffered,
-    /// The ending is durable and the caller was not told.
+    /// The ending is durable and the caller has no answer yet.
     SettlementCommitted,
     /// The store's writer has begun a transaction and read what it touches.
     BatchBegun,
     /// Everything is written but for COMMIT.
     BatchWritten,
-    /// COMMIT has come back and nobody was answered.
+    /// COMMIT has come back and no caller is answered yet.
     BatchCommitted,
-    /// A command of administration has its locks and its verdict, and nothing of it is written.
+    /// A command of administration has its locks and its verdict, and has written no row.
     CommandJudged,
     /// All of a command is written but for COMMIT.
     CommandWritten,
-    /// COMMIT of a command has come back and nobody was answered.
+    /// COMMIT of a command has come back and its caller is not answered yet.
     CommandCommitted,
 }
 
@@ -129,11 +128,11 @@ mod inner {
 
     use super::{Failpoint, Step};
 
-    /// Does nothing in this build.
+    /// No effect in this build.
     #[inline(always)]
     pub fn reach(_step: Step) {}
 
-    /// Does nothing in this build.
+    /// No effect in this build.
     pub fn arm(_failpoint: Failpoint) {}
 }
 
@@ -153,7 +152,7 @@ mod inner {
 
     static ARMED: OnceLock<(Failpoint, AtomicU64)> = OnceLock::new();
 
-    /// Stops this thread where `step` is armed and this is the arrival that was named.
+    /// Stops this thread if `step` is armed and this is the arrival that was named.
     pub fn reach(step: Step) {
         let Some((armed, left)) = ARMED.get() else { return };
         // Counted down by all threads: exactly one arrival finds 1. Later ones wrap below zero, and
@@ -168,7 +167,7 @@ mod inner {
         }
     }
 
-    /// Arms a step. A second call changes nothing.
+    /// Arms a step. A second call has no effect.
     pub fn arm(failpoint: Failpoint) {
         let left = AtomicU64::new(failpoint.nth.get());
         ARMED.get_or_init(|| (failpoint, left));
