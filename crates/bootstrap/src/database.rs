@@ -26,7 +26,7 @@ pub async fn open_to_serve(config: &Config, lock: Arc<ServeLock>) -> anyhow::Res
     Ok(store)
 }
 
-/// Has the store list events as the configuration says.
+/// Configures whether the store lists events.
 pub fn keep_events(store: &Store, retention: &RetentionConfig) {
     store.list_events(retention.events);
 }
@@ -38,9 +38,9 @@ fn options(config: &Config) -> Options {
     Options { commit_queue, result_bytes_max, ..Options::new(config.database.clone()) }
 }
 
-/// The configured secrets, else the one beside the database. A missing one is made only as long as
-/// no credential in force depends on it. Secrets that fit none of those are refused, and where some
-/// of them are left without theirs, `warn` is told.
+/// The configured secrets, else the one in the folder of the database. A missing one is created only as long as
+/// no credential in force depends on it. Secrets that fit none of those are refused. If only some credentials
+/// are left without theirs, `warn` is called.
 pub async fn secrets(
     config: &Config,
     store: &Store,
@@ -54,7 +54,7 @@ pub async fn secrets(
     Ok(secrets)
 }
 
-/// Judges what [`secrets`] refuses or warns of with these credentials in force; nothing is made.
+/// Judges what [`secrets`] refuses or warns of with these credentials in force; creates no secret.
 pub fn judge_secrets(
     config: &Config,
     live: &[LiveCredential],
@@ -86,7 +86,7 @@ fn read_secrets(
     Ok(Secrets::new(secret, Vec::new()))
 }
 
-/// Checked at the start: a wrong secret would show as a 401 to each caller, and as nothing here.
+/// Check at the start: with a wrong secret each caller would get 401, and this process would report no error.
 fn check_secrets(
     config: &Config,
     secrets: &Secrets,
@@ -137,8 +137,8 @@ fn place(config: &Config) -> String {
     }
 }
 
-/// Advice on bringing back the secret of these credentials: from the file beside the database,
-/// where it fits one of them, else from wherever it is kept.
+/// Advice on bringing back the secret of these credentials: from the file in the database's folder if that fits
+/// one of them, else from the place in which it is kept.
 fn advice(config: &Config, lost: &[&LiveCredential]) -> String {
     let file = config.database.folder().filter(|folder| {
         let beside = secret::read(folder, IfMissing::Refuse).ok();

@@ -1,4 +1,5 @@
-//! Clients of providers, made from their configuration. Not what they are asked.
+//! Builds the clients of providers from the configuration. The requests that they send are no concern of this
+//! file.
 
 mod addresses;
 

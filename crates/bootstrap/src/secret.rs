@@ -25,7 +25,7 @@ pub enum SecretError {
     Lost(PathBuf),
     #[error("{0} is damaged: 64 hexadecimal digits are expected")]
     Damaged(PathBuf),
-    /// Whoever else may write it could choose the secret.
+    /// Another user who may write the file could choose the secret.
     #[error("{path} is a file that others may write: run `chmod 600 {path}`", path = .0.display())]
     Writable(PathBuf),
     #[error("{0} cannot be read or written")]
@@ -42,8 +42,8 @@ pub enum IfMissing {
     Refuse,
 }
 
-/// Reads the secret in this folder, and makes it first where there is none. Two processes that come
-/// at once agree on one.
+/// Reads the secret in this folder, and creates it first if the folder has none. Two processes that start at
+/// the same time agree on one.
 pub fn read(folder: &Path, if_missing: IfMissing) -> Result<ServerSecret, SecretError> {
     let file = folder.join(FILE_NAME);
     match read_file(&file) {
@@ -75,7 +75,7 @@ pub fn read_file(file: &Path) -> Result<ServerSecret, SecretError> {
     secret.and_then(Result::ok).ok_or(SecretError::Damaged(file.to_owned()))
 }
 
-/// Copies a file with a secret, for its owner alone, and over nothing.
+/// Copies a file with a secret: readable only by its owner, and over no existing file.
 pub fn copy(from: &Path, to: &Path) -> Result<(), SecretError> {
     // Read first: half a secret, or something else, is not worth a copy.
     read_file(from)?;
@@ -89,7 +89,7 @@ pub fn copy(from: &Path, to: &Path) -> Result<(), SecretError> {
     written.map_err(|error| SecretError::File(to.to_owned(), error))
 }
 
-/// True where others may read a secret that was made for its owner alone.
+/// True if others may read a secret that was created for its owner only.
 pub fn is_open(folder: &Path) -> bool {
     mode(&folder.join(FILE_NAME)).is_ok_and(|mode| mode & OTHERS_READ != 0)
 }
@@ -98,7 +98,7 @@ fn mode(file: &Path) -> io::Result<u32> {
     Ok(fs::metadata(file)?.mode())
 }
 
-/// Writes the whole file under another name and gives it its own, if nobody else was faster.
+/// Writes the whole file under a temporary name and renames it, unless another process was faster.
 fn make(folder: &Path, file: &Path) -> Result<(), SecretError> {
     let failed = |error| SecretError::File(file.to_owned(), error);
     let mut bytes = [0; BYTES];

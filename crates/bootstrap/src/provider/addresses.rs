@@ -4,7 +4,7 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Every address that reaches this machine; none where the kernel does not tell.
+/// Every address that reaches this machine; empty if the kernel does not list them.
 pub(super) fn own() -> Vec<IpAddr> {
     let v4 = listed("/proc/net/fib_trie", of_trie);
     let v6 = listed("/proc/net/if_inet6", of_interfaces);
