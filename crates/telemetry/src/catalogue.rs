@@ -41,9 +41,9 @@ pub struct Metric {
     pub unit: &'static str,
     /// Names of its labels.
     pub labels: &'static [&'static str],
-    /// Meaning, as a scrape says it: one line.
+    /// Meaning, as the HELP line of a scrape: one line.
     pub help: &'static str,
-    /// Reason to act; empty where it is none.
+    /// Reason to act; empty if there is none.
     pub alarm: &'static str,
 }
 

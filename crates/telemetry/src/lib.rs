@@ -1,5 +1,5 @@
-//! Telemetry of the process: traces ([`traces`]), and the catalogue of metrics, the one place that says
-//! which there are, what they mean, and when one is a reason to act.
+//! Telemetry of the process: traces ([`traces`]), and the catalogue of metrics, the only place that lists them
+//! with their meaning and the value at which one is a reason to act.
 //!
 //! ```text
 //!              ┌─ register()              HELP and TYPE of a scrape, counters without labels at zero

@@ -8,16 +8,16 @@
 //!                 └─ the last of both drops it ─▶ spans ─▶ bounded queue ─▶ whoever exports
 //! ```
 //!
-//! A span is built once, of moments that the request and its run have kept anyway: nothing is opened, nothing
+//! A span is built once, from moments that the request and its run have kept anyway: no span is opened, none
 //! follows a task, and an unsampled request costs a branch at each of the places above. Spans of an unusual run
-//! are built whatever the sampling says: its outcome is unknown, its result came too late or could not be settled,
-//! or it cost more than was held.
+//! are built even if the request is not sampled: its outcome is unknown, its result came too late or could not
+//! be settled, or it cost more than was held.
 //!
 //! - The queue never waits: what finds no room is lost, and counted ([`SpanResult`]).
 //! - The span of a request whose client hung up waits for its run, so that it has the settlement.
-//! - Never: a word of a prompt or an answer, a credential, or any other text that a caller chose. Two are excepted:
-//!   the ids of a caller's trace, which are numbers, and the model of a refused request, where it is spelled as a
-//!   public model id is.
+//! - Never: a word of a prompt or an answer, a credential, or any other text that a caller chose. Two are
+//!   excepted: the ids of a caller's trace, which are numbers, and the model of a refused request, if it is
+//!   spelled as a public model id.
 
 mod attribute;
 mod context;

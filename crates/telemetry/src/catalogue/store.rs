@@ -1,4 +1,4 @@
-//! The database: what the writer commits, the connections, and what waits to be told.
+//! The database: the writer's commits, the connections, and the events that wait for delivery.
 
 use super::{Metric, MetricGroup, MetricKind};
 

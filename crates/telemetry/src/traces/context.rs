@@ -33,7 +33,7 @@ pub struct SpanContext {
 }
 
 impl SpanContext {
-    /// Reads the value of a `traceparent` header; `None` where it is malformed.
+    /// Reads the value of a `traceparent` header; `None` if it is malformed.
     #[must_use]
     pub fn parse(header: &[u8]) -> Option<Self> {
         let (head, rest) = header.split_at_checked(LEN)?;

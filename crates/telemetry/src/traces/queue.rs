@@ -72,7 +72,7 @@ impl SpanSender {
     }
 }
 
-/// Finished spans on their way to whoever exports them.
+/// Finished spans on their way to the exporter.
 #[derive(Debug)]
 pub struct SpanQueue(mpsc::Receiver<Span>);
 

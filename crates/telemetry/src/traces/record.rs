@@ -27,17 +27,17 @@ pub struct OperationRecord {
 pub struct ServerRecord {
     /// Method, `_OTHER` for one that HTTP does not define.
     pub method: &'static str,
-    /// Route with names in the place of what is variable; `None` where there is none.
+    /// Route with names in place of the variable parts; `None` if no route matches.
     pub route: Option<&'static str>,
-    /// Status; `None` where the client hung up before there was one.
+    /// Status; `None` if the client hung up before there was one.
     pub status: Option<u16>,
-    /// Code of the error that was told.
+    /// Code of the error that the caller received.
     pub error: Option<&'static str>,
     /// Address of the client.
     pub client: IpAddr,
-    /// True where the client hung up before the end.
+    /// True if the client hung up before the end.
     pub hung_up: bool,
-    /// True where an earlier request had bound the operation.
+    /// True if an earlier request had bound the operation.
     pub replayed: bool,
     /// Route of the last attempt.
     pub provider_route: Option<Arc<str>>,
@@ -56,7 +56,7 @@ pub struct RunRecord {
     pub currency: String,
     /// Moment at which its hold was committed, and the amount in micros.
     pub hold: (Instant, i64),
-    /// Moment at which its ending was committed, and the charge in micros where it has one.
+    /// Moment at which its ending was committed, and the charge in micros if it has one.
     pub settle: (Instant, Option<i64>),
     /// Calls, in their order.
     pub calls: Vec<CallRecord>,
@@ -73,9 +73,9 @@ pub struct CallRecord {
     pub route: Arc<str>,
     /// Class of the attempt.
     pub class: Cow<'static, str>,
-    /// True where it brought no answer.
+    /// True if it brought no answer.
     pub has_failed: bool,
-    /// True where the answer was asked for as a stream.
+    /// True if the answer was requested as a stream.
     pub is_streamed: bool,
     /// Reasons for which its choices ended.
     pub finish_reasons: Vec<&'static str>,

@@ -22,9 +22,9 @@ pub struct RequestTrace {
     spans: SpanSender,
     request: Uuid,
     base: SpanBase,
-    /// True where its spans are built: it was sampled, or its run is unusual.
+    /// True if its spans are built: it was sampled, or its run is unusual.
     is_wanted: AtomicBool,
-    /// True once its run has ended: what was not wanted then never is.
+    /// True once its run has ended: spans that were not needed by then never are.
     is_run_over: AtomicBool,
     /// Records so far. A std mutex: never held across an await.
     parts: Mutex<Parts>,
@@ -44,7 +44,7 @@ impl RequestTrace {
         Self { spans, request, base, is_wanted, is_run_over, parts }
     }
 
-    /// Span of the request, for whoever links to it.
+    /// Span of the request, for records that link to it.
     #[must_use]
     pub const fn context(&self) -> SpanContext {
         self.base.own
@@ -57,8 +57,8 @@ impl RequestTrace {
         }
     }
 
-    /// The run that the request started has ended. The record is made where it is exported: an unusual run is
-    /// whatever the sampling says.
+    /// The run that the request started has ended. The record is built if it is exported, which an unusual run
+    /// always is.
     pub fn end_run(&self, is_unusual: bool, record: impl FnOnce() -> RunRecord) {
         if is_unusual {
             self.is_wanted.store(true, Ordering::Release);
@@ -69,7 +69,7 @@ impl RequestTrace {
         }
     }
 
-    /// The request has ended. The record is made where it is exported, or its run may want it yet.
+    /// The request has ended. The record is built if it is exported, or if its run may still need it.
     pub fn end_request(self: Arc<Self>, record: impl FnOnce() -> ServerRecord) {
         // Before the wish: a run that ends in between has left its own. Nobody else can hold it anew: a count
         // of one is final.

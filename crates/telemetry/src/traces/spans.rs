@@ -56,7 +56,7 @@ pub(super) struct SpanBase {
 }
 
 impl SpanBase {
-    /// Span of the request; with the hold and the settlement where it has started the run.
+    /// Span of the request; with the hold and the settlement if it has started the run.
     pub(super) fn server(&self, server: &ServerRecord, run: Option<&RunRecord>) -> Span {
         let mut attributes = Attributes::default();
         let path = server.route.unwrap_or(NO_PATH);

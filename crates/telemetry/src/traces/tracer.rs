@@ -1,7 +1,7 @@
 //! The tracer: sampling at the head of a request.
 //!
-//! The trace id of a request is its request id, whose last seven bytes are random as the conventions want
-//! them; the sampling looks at those, so that whoever samples by the same bytes decides alike.
+//! The trace id of a request is its request id, whose last seven bytes are random as the conventions require;
+//! the sampling reads those bytes, so that every sampler that reads the same bytes decides alike.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ const MILLION: u128 = 1_000_000;
 pub enum ParentPolicy {
     /// The request has a trace of its own, with a link to the caller's; whether that was sampled does not matter.
     Link,
-    /// The request belongs to the caller's trace, and is sampled where that is.
+    /// The request belongs to the caller's trace, and is sampled if that is.
     Trust,
 }
 
