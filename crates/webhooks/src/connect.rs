@@ -1,6 +1,6 @@
 //! Connections to addresses that were judged: TCP, and TLS with the name of the host.
 //!
-//! Never: a name that is looked up here. The addresses come in, and nothing else is connected to.
+//! Never: a name lookup. The addresses are arguments, and no other address is connected to.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ pub(crate) async fn connect(addresses: &[SocketAddr]) -> io::Result<TcpStream> {
     Err(failure)
 }
 
-/// Name that the certificate of a host must be for, and that its server is told.
+/// Name that the certificate of a host must be for, and that is sent to its server (SNI).
 pub(crate) fn server_name(host: &Host) -> Result<ServerName<'static>, InvalidDnsNameError> {
     match host {
         Host::Name(name) => ServerName::try_from(name.to_string()),

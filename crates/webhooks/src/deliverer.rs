@@ -10,10 +10,10 @@
 //! The loop makes all writes, one after the other: a database's writers have more to do than webhooks,
 //! and 64 tries that end at once are one transaction for them (`results`).
 //!
-//! Every process has one, and they need no leader: of two that look at once each leases rows that the
-//! other one has not. A try has [`SenderOptions::TRY_TIME_MAX`](crate::SenderOptions::TRY_TIME_MAX),
-//! far less than its lease. A process that dies during one leaves the delivery to whoever looks first
-//! when the lease has ended, and the receiver may get the event again: it is told at least once.
+//! Every process has one, and they need no leader: if two of them scan at the same time, each leases rows that
+//! the other one has not. An attempt has [`SenderOptions::TRY_TIME_MAX`](crate::SenderOptions::TRY_TIME_MAX),
+//! far less than its lease. If a process dies during an attempt, the next scan after the end of its lease takes
+//! the delivery, and the receiver may get the event again: delivery is at least once.
 //!
 //! The end: tries that are under way have [`GRACE`], and the rest is given back, due at once.
 //!
@@ -173,8 +173,8 @@ impl Deliverer {
         due.webhook.secret.signing(due.leased_at).filter_map(key).collect()
     }
 
-    /// Keeps the results, as many as there are in one transaction. Cancel safe: those of a write that
-    /// was not waited for stay, and change nothing when they are offered again.
+    /// Keeps the results, as many as there are in one transaction. Cancel safe: the results of a write whose
+    /// future was dropped stay in memory, and have no effect when they are offered again.
     async fn keep(&self, results: &mut TryResults) {
         loop {
             let batch = results.batch();

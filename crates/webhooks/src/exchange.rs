@@ -1,7 +1,7 @@
-//! One request and the status of its answer, over HTTP/1.1 on a connection of its own.
+//! Exchange of one request and the status of its answer, over HTTP/1.1 on a connection of its own.
 //!
-//! Of the body so much is read as a receiver of good manners sends, so that it sees no reset; whatever comes then, the
-//! status counts.
+//! The body is read up to the size that a well-behaved receiver sends, so that the receiver sees no reset; the
+//! status counts even if the rest of the body fails.
 
 use std::time::Duration;
 

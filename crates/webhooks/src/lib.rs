@@ -10,12 +10,12 @@
 //!                        └─ all of it within 15 seconds
 //! ```
 //!
-//! The address that was judged is the one that is connected to: the name is looked up once a try,
-//! and TLS is told the name. So a name that changes its address between the two gets nothing.
+//! The address that was judged is the one that is connected to: the name is looked up once an attempt, and TLS
+//! gets the name. So a name that changes its address between the two gains no other connection.
 //!
-//! Never: a redirect that is followed, a proxy of the environment (behind it nobody knows what is
-//! connected to), a try that is made again, or anything of an answer but its status. Secrets,
-//! signatures, paths and bodies are in no log line and no error.
+//! Never: a redirect that is followed, a proxy of the environment (the address behind it is unknown), an
+//! attempt that is repeated here, or any part of an answer but its status. Secrets, signatures, paths and
+//! bodies are in no log line and no error.
 //!
 //! Limits: [`ENDPOINT_TRIES_MAX`] tries at once for a webhook and [`PROCESS_TRIES_MAX`] for the
 //! process; [`SenderOptions::TRY_TIME_MAX`] a try, of which one address may take a part; a head of

@@ -19,7 +19,7 @@ pub struct SenderOptions {
 }
 
 impl SenderOptions {
-    /// Time limit of one try, unless a test says otherwise.
+    /// Time limit of one attempt, unless a test sets another.
     pub const TRY_TIME_MAX: Duration = Duration::from_secs(15);
 }
 

@@ -29,16 +29,16 @@ impl AllowedOrigins {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Replaces them for whatever is judged from now on.
+    /// Replaces the list; addresses that are judged from now on are judged by the new one.
     pub fn replace(&self, origins: &[Origin]) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = origins.into();
     }
 }
 
-/// Judge of receivers' addresses, for whoever makes a webhook.
+/// Judge of receivers' addresses, for the creation of webhooks.
 #[derive(Debug, Clone)]
 pub struct Receivers {
-    /// Sender whose resolver is asked.
+    /// Sender whose resolver looks up the addresses.
     pub sender: Arc<Sender>,
     /// Origins that are listed.
     pub allowed: AllowedOrigins,

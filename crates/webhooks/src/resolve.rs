@@ -1,7 +1,7 @@
 //! Addresses of an endpoint: all that its name has, each of them judged.
 //!
-//! One address that is not public spoils the name. Whoever owns it could else have the public one
-//! judged and the other one connected to, by what is left when the first does not answer.
+//! One address that is not public spoils the name. The owner of the name could else list a public address,
+//! which is judged, and a private one, which is connected to if the public one does not answer.
 
 use std::fmt::Debug;
 use std::io::{self, ErrorKind};
@@ -19,7 +19,7 @@ pub trait Resolver: Debug + Send + Sync {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 }
 
-/// The resolver of the system, as every other program asks it.
+/// The resolver of the system, which all other programs use.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemResolver;
 
@@ -31,8 +31,8 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Reason for which an endpoint has no address that may be connected to. Tells none of them: a name
-/// would else tell what the operator's network looks like.
+/// Reason for which an endpoint has no address that may be connected to. Contains no address: a name would else
+/// reveal the structure of the operator's network.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// The name has no address, or none that could be looked up.

@@ -11,8 +11,8 @@
 //! written beside the claims, heartbeats and administration among it, never stands behind a crowd.
 //! The permits bound the results that wait, which count against the room of the next lease.
 //!
-//! A batch is removed when it was kept, and not before: a write that nobody waits for any more may be
-//! offered again, and changes nothing then.
+//! A batch is removed after it was committed, and not before: a write whose future was dropped may be offered
+//! again, and has no effect then.
 
 use std::collections::VecDeque;
 use std::time::Duration;

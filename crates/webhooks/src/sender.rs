@@ -1,7 +1,7 @@
 //! Sender of deliveries: what is sent, and the steps of one try.
 //!
-//! Each failure has its label in [`TryResult`], which goes into a row; its cause goes into a line
-//! of the log at `debug`, with the origin and the event and nothing else of the delivery.
+//! Each failure has its label in [`TryResult`], which goes into a row; its cause goes into a log line at
+//! `debug`, with the origin and the event and no other part of the delivery.
 
 use std::io;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ use crate::signature::signatures;
 /// Event on its way to an endpoint.
 #[derive(Debug, Clone)]
 pub struct Delivery {
-    /// Event that is told: its id is the same at every try, and the receiver knows it again by that.
+    /// Event to deliver: its id is the same at every attempt, by which the receiver recognises a repetition.
     pub event: EventId,
     /// Endpoint of the webhook, judged by the list of origins of now.
     pub endpoint: Endpoint,
@@ -77,7 +77,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Where TLS cannot be set up with them.
+    /// If TLS cannot be set up with these options.
     pub fn new(options: SenderOptions) -> Result<Self, BadOptions> {
         let SenderOptions { try_time_max, extra_roots, resolver } = options;
         let mut tls = tls(extra_roots)?;
@@ -108,7 +108,7 @@ impl Sender {
     ///
     /// # Errors
     ///
-    /// Where there is no address, or one that is not public.
+    /// If there is no address, or one that is not public.
     pub async fn check(&self, endpoint: &Endpoint) -> Result<(), AddressError> {
         let addresses = addresses(endpoint, self.resolver.as_ref());
         let found = timeout(self.try_time_max, addresses).await;

@@ -6,8 +6,8 @@
 //! secret            = whsec_<base64 of the key>      what the receiver is given
 //! ```
 //!
-//! The moment is signed with the rest, so that a delivery that somebody has copied is refused by
-//! receivers a few minutes later. No id has a full stop in it, so the parts cannot be shifted.
+//! The timestamp is signed with the rest, so that receivers refuse a copied delivery a few minutes later. No id
+//! contains a full stop, so the parts cannot be shifted.
 
 use aws_lc_rs::hmac::{Context, HMAC_SHA256, Key};
 use base64::Engine;
