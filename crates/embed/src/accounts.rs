@@ -122,7 +122,8 @@ impl Holdfast {
         Ok(())
     }
 
-    /// Name of a new resource. A request key that is bound is answered by what it did, under whatever name.
+    /// Name of a new resource. A bound request key is answered with its recorded result, even if the name
+    /// differs.
     async fn name(&self, key: CommandKey, text: &str) -> Result<String, AccountError> {
         let bad = match name_of(text.trim()) {
             Ok(name) => return Ok(name),
@@ -135,7 +136,7 @@ impl Holdfast {
         }
     }
 
-    /// Does a command of the actor `local`, bound to the text of what was asked.
+    /// Runs a command of the actor `local`, bound to the text of the request.
     async fn administer(
         &self,
         key: CommandKey,

@@ -14,7 +14,7 @@
 //! |---|---|
 //! | opens a database, on a file or a server | [`Holdfast::open`] |
 //! | makes wallets, keys and deposits, each once for its request key | [`Holdfast::create_wallet`], [`Holdfast::issue_key`], [`Holdfast::deposit`] |
-//! | prices what is sold: things each, or units by the million | [`Price`] |
+//! | prices what is sold: per unit, or per million units | [`Price`] |
 //! | sells, and reads what became of a sale | [`Holdfast::sell`], [`Work`], [`Sale`] |
 //! | seals answers, and keeps them for a time | [`Holdfast::open_with`], [`Options`], [`Seal`] |
 //! | reads and audits the book | [`Holdfast::store`] |
@@ -106,9 +106,9 @@ pub enum StartError {
 }
 
 impl Holdfast {
-    /// Opens a database, whose tables are made first, and takes a lease for this process. Whoever has the secret can
-    /// confirm requests: it is the same at every start, and not in the database. Answers are kept as [`Options`] has
-    /// them by default.
+    /// Opens a database, creates its tables first, and takes a lease for this process. The holder of the secret
+    /// can confirm requests: the secret is the same at every start, and not in the database. Answers are kept
+    /// as in the default [`Options`].
     ///
     /// # Errors
     ///
@@ -161,7 +161,7 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// If the database cannot be closed. Nothing is lost by that.
+    /// If the database cannot be closed. No data is lost by that.
     pub async fn close(self) -> Result<(), Unavailable> {
         self.inner.membership.end();
         let Inner { tasks, membership, background, .. } = &*self.inner;

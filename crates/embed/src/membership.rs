@@ -7,8 +7,9 @@
 //!             once a minute: answers past their time ─▶ deleted
 //! ```
 //!
-//! An operation whose sale runs here is left alone, whatever the clock of the database says. Leases of others are believed
-//! dead only after a whole lease in touch with the database: its outage looks like the death of all.
+//! An operation whose sale runs here is never recovered, even if the database's clock is past its lease. Leases
+//! of others are believed dead only after a whole lease in touch with the database: its outage looks like the
+//! death of all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,7 +37,7 @@ const OPERATIONS_PER_LOOK: u32 = 256;
 pub(crate) struct Membership {
     pub(crate) store: Store,
     pub(crate) node: Node,
-    /// Sales that run: whoever ends the process waits for them.
+    /// Active sales: the end of the process waits for them.
     pub(crate) sales: TaskTracker,
     beat: Mutex<Option<Beat>>,
     running: Mutex<HashMap<OperationId, ClaimId>>,

@@ -1,4 +1,4 @@
-//! Prices of what is sold: things each, or units by the million.
+//! Prices of what is sold: per unit, or per million units.
 
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::{BadRate, PriceVersion, PriceVersionId, UnitPrices};
@@ -29,7 +29,7 @@ pub enum BadPrice {
 }
 
 impl Price {
-    /// A price for each thing.
+    /// A price per unit.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! A sale: claim, work and ending of one operation, on a task that nobody drops.
+//! A sale: claim, work and ending of one operation, on a task that is never dropped.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,12 +46,12 @@ pub enum Work {
     Done {
         /// Meters of the work.
         meters: Meters,
-        /// The answer, kept for whoever asks again.
+        /// The answer, kept for later requests with the same key.
         answer: Vec<u8>,
     },
-    /// Proven not to have run: nobody pays, and the key may run again.
+    /// Proven not to have run: no charge, and the key may run again.
     NotRun,
-    /// Perhaps run, and without an answer: nobody pays, and the key never runs again.
+    /// Perhaps run, and without an answer: no charge, and the key never runs again.
     Unknown,
 }
 
@@ -67,11 +67,11 @@ pub enum Sale {
         /// True if the work of this call ran.
         is_new: bool,
     },
-    /// Perhaps run, without an answer: nobody pays, and it never runs again.
+    /// Perhaps run, without an answer: no charge, and it never runs again.
     Lost,
     /// Not run; the key may run again after this time.
     NotRun(Duration),
-    /// In progress elsewhere, or kept and not paid yet: ask again.
+    /// In progress in another process, or kept and not paid yet: repeat the request.
     InProgress,
     /// The key is bound to another request.
     OtherRequest,
@@ -108,7 +108,7 @@ impl fmt::Debug for Sale {
     }
 }
 
-/// Reason why nothing was sold. The request key is as it was, but for [`SellError::Task`].
+/// Reason for which no sale was made. The request key is as it was, but for [`SellError::Task`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SellError {
@@ -139,15 +139,16 @@ pub enum SellError {
     /// The store does not work.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
-    /// The task of the sale has panicked: its key tells what became of it.
+    /// The task of the sale has panicked: its key holds the outcome.
     #[error("the task of the sale has ended")]
     Task(#[source] tokio::task::JoinError),
 }
 
 impl Holdfast {
-    /// Sells the work for this request, once for this key: holds the amount, has the work run, and charges what it
-    /// metered. The work is called at most once, after the hold was committed, and has an hour. A dropped future stops
-    /// nothing. A request that was sold is answered whatever became of its API key, wallet or price since.
+    /// Sells the work for this request, once for this key: holds the amount, has the work run, and charges what
+    /// it metered. The work is called at most once, after the hold was committed, and has an hour. A dropped
+    /// future stops no sale. A request that was sold is answered even if its API key, wallet or price has
+    /// changed since.
     ///
     /// # Errors
     ///

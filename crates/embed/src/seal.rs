@@ -44,7 +44,7 @@ pub trait Seal: Send + Sync {
     fn open(&self, operation: &Operation, nonce: [u8; 12], sealed: &[u8]) -> Option<Vec<u8>>;
 }
 
-/// No cipher: whoever reads the database reads the answers.
+/// No cipher: every reader of the database can read the answers.
 #[derive(Debug, Clone, Copy)]
 pub struct NoCipher;
 
