@@ -52,7 +52,7 @@ impl AdminUrl {
         &self.host
     }
 
-    /// Port: the scheme's own where none is written.
+    /// Port: the scheme's default if the URL has none.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port.unwrap_or(if self.is_https { 443 } else { 80 })

@@ -31,7 +31,7 @@ pub enum BadBaseUrl {
     /// Credentials in the URL, which would end up in logs.
     #[error("a URL with a user name or password: use api_key instead")]
     Userinfo,
-    /// A query or a fragment, which nothing can be appended to.
+    /// A query or a fragment, to which no path can be appended.
     #[error("a URL with a query or a fragment: remove it")]
     Query,
     /// The address of the completions themselves.

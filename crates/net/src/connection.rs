@@ -5,9 +5,9 @@
 //!                                                                  on a spare place: one answer, or a refusal
 //! ```
 //!
-//! A connection keeps the limits that it was accepted with, whatever a reload brings. At shutdown the request in
-//! flight is answered, and the connection closes; after [`FINISH`] it is cut. Never in here: answers, and the number
-//! of connections, which the [`limiter`](crate::limiter) bounds.
+//! A connection keeps the limits that it was accepted with; a reload does not change them. At shutdown the
+//! request in flight is answered, and the connection closes; after [`FINISH`] it is cut. Never in here:
+//! answers, and the number of connections, which the [`limiter`](crate::limiter) bounds.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -131,8 +131,8 @@ pub async fn spare_connection<F, R, B>(
     place.run(connection).await;
 }
 
-/// Waits until the system has reported a new socket as writable. The same report has whatever had come by then, so that
-/// a head that was sent before is found by the next read.
+/// Waits until the system has reported a new socket as writable. The same report covers all bytes that had come
+/// by then, so that a head that was sent before is found by the next read.
 pub async fn await_first_event(stream: &TcpStream) {
     if let Err(error) = stream.writable().await {
         tracing::debug!(error = %ErrorChain(&error), "a connection has no events");

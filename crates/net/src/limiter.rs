@@ -175,9 +175,9 @@ impl SpareStage {
 /// Time that an answer may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerLength {
-    /// An answer that waits for nothing, such as that of `/healthz`.
+    /// An answer that waits for no other party, such as that of `/healthz`.
     Brief,
-    /// It may wait for a database or for its caller.
+    /// An answer that may wait for a database or for its caller.
     Long,
 }
 

@@ -1,6 +1,6 @@
-//! Sockets of one listener: one, or one a family where it is at both loopback addresses.
+//! Sockets of one listener: one, or one per address family if it is at both loopback addresses.
 //!
-//! A count of connections counts those of all of them: a listener is one, whatever it is reached by.
+//! A count of connections counts those of all of them: one listener may have several addresses.
 
 use std::future::poll_fn;
 use std::io;
@@ -27,7 +27,7 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// An error of the system, where it does not tell it.
+    /// An error of the system, if it does not report the address.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.first.local_addr()
     }

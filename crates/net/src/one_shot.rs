@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 ///
 /// # Errors
 ///
-/// The handshake failed: nothing was written. Later errors of the connection reach the exchange.
+/// The handshake failed: no byte of the request was written. Later errors of the connection reach the exchange.
 pub async fn one_shot<T>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     head_bytes_max: usize,

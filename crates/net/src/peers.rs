@@ -39,7 +39,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// Where it is neither.
+    /// If it is neither.
     pub fn parse(text: &str) -> Result<Self, BadNetwork> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
@@ -105,7 +105,7 @@ fn forwarded(headers: &HeaderMap) -> Option<IpAddr> {
     forwarded_address(last.rsplit(',').next()?)
 }
 
-/// One address of the header.
+/// Parses one address of the header.
 fn forwarded_address(text: &str) -> Option<IpAddr> {
     let last = text.trim();
     let bare = last.strip_prefix('[').and_then(|rest| rest.split(']').next());

@@ -25,7 +25,7 @@ pub(crate) struct Proxy {
 
 debug_as!(Proxy as it: "Proxy({}:{})", it.host, it.port);
 
-/// The operator's proxies. Nothing on the machine itself is asked through one.
+/// The operator's proxies. Requests to the machine itself never go through one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Proxies {
     http: Option<Proxy>,
@@ -47,7 +47,7 @@ pub enum BadProxy {
     Credentials,
 }
 
-/// Servers that are asked directly.
+/// Servers that are reached directly.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum NoProxyRule {
     All,
@@ -58,14 +58,13 @@ enum NoProxyRule {
 }
 
 impl Proxies {
-    /// Everything is asked directly.
+    /// No proxy: every server is reached directly.
     #[must_use]
     pub const fn none() -> Self {
         Self { http: None, https: None, except: Vec::new() }
     }
 
-    /// Reads `https_proxy`, `http_proxy` and `no_proxy`, or the same in capitals where those say
-    /// nothing.
+    /// Reads `https_proxy`, `http_proxy` and `no_proxy`, or the same in capitals if those are unset.
     ///
     /// # Errors
     ///
@@ -89,7 +88,7 @@ impl Proxies {
         })
     }
 
-    /// Proxy for this server; `None` where it is reached directly.
+    /// Proxy for this server; `None` if it is reached directly.
     pub(crate) fn to(&self, server: &Uri) -> Option<&Proxy> {
         let is_encrypted = server.scheme_str() == Some("https");
         let proxy = if is_encrypted { self.https.as_ref() } else { self.http.as_ref() }?;

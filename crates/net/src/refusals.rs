@@ -1,8 +1,8 @@
 //! Limiter of the log lines of requests whose API key was refused: 20 lines in ten seconds, then
 //! one warning with the number of the rest.
 //!
-//! Anybody can make such requests, as fast as the process answers: a line for each would fill the
-//! disk. The metrics count all of them.
+//! Any client can send such requests, as fast as the process answers: a line for each would fill the disk. The
+//! metrics count all of them.
 //!
 //! The window begins with its first refusal. It is closed by the next refusal after its end or by
 //! the tick of its listener, whichever is first: without the tick the warning would wait for the next

@@ -31,7 +31,7 @@ use time::macros::format_description;
 /// OpenAI's and Azure's, in milliseconds: finer than the standard one.
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
-/// The form of a date that servers send (RFC 9110, 5.6.7). The obsolete two are nobody's here.
+/// The form of a date that servers send (RFC 9110, 5.6.7). The obsolete two are not in use.
 const DATE_FORM: &[BorrowedFormatItem<'_>] = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
 );

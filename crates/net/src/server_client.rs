@@ -1,7 +1,7 @@
 //! Client of one server for requests that are passed on as they are, over this crate's transport: TLS, HTTP/2 if the
 //! server chooses it, and the operator's proxies.
 //!
-//! It reads nothing of what it sends or gets. What holds for the transport holds here: a request is
+//! The client interprets neither requests nor answers. The guarantees of the transport hold here: a request is
 //! sent once, and `PassedFailure::Unsent` is proof.
 
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub struct ServerClient(Transport);
 /// Failure of an exchange, by what it proves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PassedFailure {
-    /// The server has got nothing of the request.
+    /// The server has got no byte of the request.
     #[error("the server was not reached")]
     Unsent,
     /// The connection broke, and some of the request may have arrived.
@@ -32,11 +32,11 @@ pub enum PassedFailure {
 
 /// Answer whose body has not been read.
 pub struct PassedAnswer {
-    /// Its status.
+    /// Status of the answer.
     pub status: StatusCode,
     /// All of its headers.
     pub headers: HeaderMap,
-    /// Pause that it asks for.
+    /// Pause that the server requests.
     pub retry_after: Option<Duration>,
     body: AnswerBody,
 }

@@ -176,7 +176,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
         written
     }
 
-    /// An answer is out. Nobody need read from here until something comes, so idle time begins now.
+    /// An answer is out. The peer need not be read from here until its next byte, so idle time begins now.
     fn note_flush(&mut self, context: &mut Context<'_>) {
         self.is_unflushed = false;
         if self.stage.is_idle() && !self.is_timed {

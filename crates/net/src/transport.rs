@@ -1,5 +1,4 @@
-//! Client of one server: one POST a call, over HTTP/2 where the server chooses it, else over
-//! HTTP/1.1.
+//! Client of one server: one POST a call, over HTTP/2 if the server chooses it, else over HTTP/1.1.
 //!
 //! ```text
 //! server ─▶ Transport::send ─▶ pool ─┬─▶ connect     a new connection: TCP, proxy, TLS
@@ -7,10 +6,9 @@
 //!                └─▶ UpstreamResponse ─▶ response    the body, piece by piece
 //! ```
 //!
-//! A call without an answer ends in a `SendError`, and money hangs on its variant: `Unsent` proves
-//! that nobody ran the request, `Sent` proves nothing. The evidence is `TrackedBody`: until a
-//! connection polls it, no byte of the body has left, and no server runs a prompt that it has not
-//! got.
+//! A call without an answer ends in a `SendError`, and money depends on its variant: `Unsent` proves that no
+//! server ran the request, `Sent` leaves that open. The evidence is `TrackedBody`: until a connection polls it,
+//! no byte of the body has left, and no server runs a prompt that it has not received.
 //!
 //! Never: a request that is sent again (not on a pooled connection that turns out to be closed
 //! either), a redirect that is followed, or a meaning of an answer, which `proof` and the kinds
@@ -62,8 +60,8 @@ const END_TIME_MAX: Duration = Duration::from_millis(100);
 /// Progress of a request that got no answer: proven unsent, perhaps sent, or answered too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendError {
-    /// No connection took it, or none took a byte of its body, or its server says that it has not
-    /// looked at it: nobody can have run it.
+    /// No connection took it, or none took a byte of its body, or its server reports that it has not processed
+    /// it: no server can have run it.
     Unsent(UnsentCause),
     /// The connection broke, and some of the request may have arrived.
     Sent,
@@ -77,7 +75,7 @@ enum ExchangeError {
     /// The connection or the stream broke.
     #[error("the connection was closed, or what came on it is no HTTP")]
     Broken,
-    /// Over HTTP/2: the server says that it has not looked at the request.
+    /// Over HTTP/2: the server reports that it has not processed the request.
     #[error("the server has not taken the request")]
     Unprocessed,
 }
@@ -90,9 +88,9 @@ pub struct Transport(Pool);
 pub struct UpstreamResponse {
     /// Status of the answer.
     pub status: StatusCode,
-    /// Value of the kind's `error_header`, where the answer has one.
+    /// Value of the kind's `error_header`, if the answer has one.
     pub kind: Option<HeaderValue>,
-    /// Pause that the head of an error asks for.
+    /// Pause that the head of an error requests.
     pub retry_after: Option<Duration>,
     /// Came through a proxy that relays, which may have written the answer itself.
     pub is_relayed: bool,
@@ -107,8 +105,8 @@ pub(crate) struct AnswerBody {
     turn: YieldBudget,
 }
 
-/// Bytes of an answer that are read before other work has its turn. A server that always has more
-/// to say would else keep a worker of the runtime for itself: its reads never wait.
+/// Bytes of an answer that are read before other work has its turn. A server that always has more to send would
+/// else keep a worker of the runtime for itself: its reads never wait.
 pub const TURN_BYTES: usize = 32 * 1024;
 /// Charge for a piece besides its bytes: pieces may be of one byte each, or of none.
 const PIECE_BYTES: usize = 128;
@@ -143,10 +141,10 @@ impl Transport {
         self.0.counts()
     }
 
-    /// Sends once. `connect` bounds the time until a new connection takes the request: resolving,
-    /// connecting and the TLS handshake; `sending` is told before a byte of it can leave. The value
-    /// of `error_header` goes with the answer. Dropping the future closes the connection, or resets
-    /// its stream where others share that.
+    /// Sends once. `connect` bounds the time until a new connection takes the request: resolving, connecting
+    /// and the TLS handshake; `sending` is notified before a byte of it can leave. The value of `error_header`
+    /// goes with the answer. Dropping the future closes the connection, or resets its stream if other calls
+    /// share that connection.
     pub async fn send(
         &self,
         request: Box<Request<Vec<u8>>>,
@@ -210,7 +208,7 @@ impl Transport {
         }
     }
 
-    /// Asks once for something that has no effect, and leaves the body of the answer unread.
+    /// Sends one GET without side effects, and leaves the body of the answer unread.
     pub async fn get(&self, uri: Uri, headers: HeaderMap) -> Result<StatusCode, BoxError> {
         let line = self.0.connection(&uri, CONNECT_MAX).await?;
         let mut request = Request::new(TrackedBody { bytes: None, taken: Arc::default() });
@@ -221,8 +219,8 @@ impl Transport {
     }
 }
 
-/// Request as its connection wants it addressed: over HTTP/1.1 with the server's name as a header
-/// and the path as the target, or the whole address to a proxy that relays.
+/// Request in the form that its connection needs: over HTTP/1.1 with the server's name as a header and the path
+/// as the target, or the whole address to a proxy that relays.
 fn addressed<B>(mut request: Request<B>, line: &PooledConnection) -> Request<B> {
     if let Some(host) = line.host() {
         request.headers_mut().insert(HOST, host.clone());
@@ -261,7 +259,7 @@ pub fn host(uri: &Uri) -> Option<&str> {
 debug_as!(UpstreamResponse as it: "UpstreamResponse({})", it.status);
 
 impl UpstreamResponse {
-    /// Reads the whole body, at most `bytes_max`, and tells how much of it came.
+    /// Reads the whole body, at most `bytes_max`, and reports how much of it came.
     pub async fn read(
         mut self,
         bytes_max: usize,
@@ -294,8 +292,8 @@ impl UpstreamResponse {
         self.body.next().await
     }
 
-    /// First byte of the body that is not white space, which tells JSON from events; `None` if
-    /// there is none near the start. The bytes that were looked at stay to be read.
+    /// First byte of the body that is not white space, which distinguishes JSON from events; `None` if there is
+    /// none near the start. The bytes that were looked at stay to be read.
     pub async fn first_byte(&mut self) -> Result<Option<u8>, SendError> {
         let first_of =
             |piece: &[u8]| piece.iter().copied().find(|byte| !byte.is_ascii_whitespace());
@@ -319,8 +317,8 @@ impl UpstreamResponse {
         Ok(first)
     }
 
-    /// Reads the end of a body that has said everything, so that its connection may be used again:
-    /// a server that leaves it open is not waited for.
+    /// Reads the end of a body whose message is complete, so that its connection may be used again: a server
+    /// that leaves it open is not waited for.
     pub async fn end(mut self) {
         let rest = async { while let Ok(Some(_unsaid)) = self.next().await {} };
         // Not in time: the connection is closed.
@@ -348,8 +346,8 @@ impl AnswerBody {
     }
 }
 
-/// A request body that remembers whether a connection ever took its bytes. Until then not one of
-/// them can have left, whatever became of the head.
+/// A request body that remembers whether a connection ever took its bytes. Until then none of them can have
+/// left, even if the head has.
 struct TrackedBody {
     bytes: Option<Bytes>,
     taken: Arc<AtomicBool>,

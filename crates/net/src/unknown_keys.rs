@@ -1,15 +1,15 @@
-//! Credentials that this process has not met: how many of them are looked up for nothing.
+//! Credentials that this process has not met: a bound on their fruitless look-ups.
 //!
-//! Anybody can make up credentials faster than a database looks them up. Two things bound that:
+//! Any client can invent credentials faster than a database looks them up. Two rules bound that:
 //!
 //! - An id that is unknown, revoked or past its end is remembered for one second, or two. Ids are random and
-//!   made when a key is issued, and what has ended never begins again: nobody can have asked for a new key's id
-//!   before it was there, so a new key works at once. A wrong secret is not remembered: its bearer may be
-//!   somebody else.
+//!   drawn when a key is issued, and an ended one never begins again: a new key's id cannot have been looked up
+//!   before the key existed, so a new key works at once. A wrong secret is not remembered: its bearer may be
+//!   another client than the key's.
 //! - [`REFUSALS_MAX`] refusals a second are looked up for one address group. A credential that comes after them from
 //!   there is refused for a moment (429 or 503), which is retried, and not as invalid (401).
 //!
-//! Nobody with a valid credential is shut out by a flood from the same group, as behind a balancer:
+//! A flood from an address group locks out no valid credential of the same group, as behind a balancer:
 //!
 //! - A credential that this process has let in or issued itself is known, and looked up always.
 //! - Beyond the bound ten look-ups a second are kept, and drawn by lot: a second has ten slots, each slot has a secret

@@ -1,5 +1,5 @@
-//! New connections to servers: name lookup, TCP, the operator's proxy where there is one, and TLS
-//! where the URL says so.
+//! New connections to servers: name lookup, TCP, the operator's proxy if there is one, and TLS if the URL
+//! requires it.
 //!
 //! ```text
 //! lookup_host ─▶ interleave ─▶ first_of ─▶ [CONNECT to a proxy] ─▶ [TLS with ALPN: h2, http/1.1]
@@ -13,10 +13,10 @@
 //! credential. A server without TLS is relayed: the proxy reads everything and may answer in the
 //! server's place, so `ConnectedStream::relayed` goes on to the judgement of errors.
 //!
-//! A host that vanishes says nothing: without a question of our own, whoever waits for its answer waits as long as it
-//! may. So each connection asks by TCP's keepalive, and is broken after `VANISHED` without an answer.
+//! A host that vanishes sends no signal: without a probe from here, a caller waits for its answer up to its own
+//! limit. So each connection probes by TCP's keepalive, and is broken after `VANISHED` without an answer.
 //!
-//! Never: a byte of a request. Every error here therefore proves that nobody ran it.
+//! Never: a byte of a request. Every error here therefore proves that no server ran it.
 //!
 //! Limits: a proxy's answer to `CONNECT` is read up to `HEAD_BYTES_MAX`. The time is bounded by the
 //! caller, who drops the future, and with it every attempt.
@@ -46,7 +46,7 @@ use crate::proxy::{Proxies, Proxy, bare};
 const STAGGER: Duration = Duration::from_millis(250);
 /// Silence of a host, its kernel's too, after which its connection is broken.
 const VANISHED: Duration = Duration::from_secs(60);
-/// Silence after which TCP asks, and time between two questions.
+/// Silence after which TCP sends a probe, and time between two probes.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Questions without an answer that come to [`VANISHED`].
 const UNANSWERED_MAX: u32 = 3;
@@ -59,7 +59,7 @@ pub(super) struct Connector {
     proxies: Proxies,
 }
 
-/// New connection, with the proxy's terms where a proxy relays on it.
+/// New connection, with the proxy's terms if a proxy relays on it.
 pub(super) struct ConnectedStream {
     pub(super) stream: MaybeTlsStream,
     pub(super) relayed: Option<ProxyRelay>,
@@ -77,7 +77,7 @@ pub(super) enum MaybeTlsStream {
     Encrypted(Box<TlsStream<TcpStream>>),
 }
 
-/// Failure to connect. Nothing of a request was sent.
+/// Failure to connect. No byte of a request was sent.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ConnectError {
     #[error("the URL has no host")]
@@ -236,7 +236,7 @@ fn status(answer: &[u8]) -> Option<String> {
 }
 
 impl MaybeTlsStream {
-    /// Says if the server has chosen HTTP/2. Without TLS there is no such choice.
+    /// True if the server has chosen HTTP/2. Without TLS there is no such choice.
     pub(super) fn is_http2(&self) -> bool {
         match self {
             Self::Plain(_) => false,

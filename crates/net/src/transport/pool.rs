@@ -9,10 +9,9 @@
 //! call dropped   the connection closes                the call's stream is reset
 //! ```
 //!
-//! An HTTP/1.1 connection has no task of its own, so that a request waits for nothing but the
-//! network. The price: nobody watches an idle one. `is_open` polls it once before it is used again,
-//! and a server that closes it just then makes the call fail; `TrackedBody` tells if that was
-//! before its body.
+//! An HTTP/1.1 connection has no task of its own, so that a request waits only for the network. The price: an
+//! idle one is not watched. `is_open` polls it once before it is used again, and if a server closes it just
+//! then, the call fails; `TrackedBody` shows if that was before its body.
 //!
 //! Never: an HTTP/1.1 connection in two calls, one that goes back before its body has ended, a lock
 //! across an await, a request that is sent again. The content of a request is the transport's.
@@ -60,7 +59,7 @@ struct PoolState {
     idle: Vec<IdleConnection>,
     /// HTTP/2 connections, idle or in use: calls share them.
     shared: Vec<Http2Connection>,
-    /// A `sweep` task runs. It ends when no connection is left, and says so here.
+    /// A `sweep` task runs. The task clears this flag when it ends, because no connection is left.
     is_swept: bool,
 }
 
@@ -87,10 +86,10 @@ pub(super) enum RequestTarget<'a> {
     Relayed(&'a ProxyRelay),
 }
 
-/// A connection that nobody else uses.
+/// A connection with no other user.
 pub(super) struct Http1Connection {
     server: Uri,
-    /// Value of the `host` header of every request; none where the address names no host.
+    /// Value of the `host` header of every request; `None` if the address names no host.
     host: Option<HeaderValue>,
     relayed: Option<ProxyRelay>,
     sender: SendRequest<TrackedBody>,
@@ -123,9 +122,8 @@ impl Pool {
         ConnectionCounts { idle, used: self.open.count().saturating_sub(idle) }
     }
 
-    /// A connection to the server of this address: one that idles and is open as far as can be
-    /// told, or a new one within `connect`, which bounds resolving, connecting and the TLS
-    /// handshake. Cancel safe.
+    /// A connection to the server of this address: an idle one that is open as far as can be observed, or a new
+    /// one within `connect`, which bounds resolving, connecting and the TLS handshake. Cancel safe.
     pub(super) async fn connection(
         &self,
         server: &Uri,
@@ -144,7 +142,7 @@ impl Pool {
         }
     }
 
-    /// Sends a request that is addressed as the line wants it.
+    /// Sends a request in the form that its connection needs.
     pub(super) async fn send(
         &self,
         line: PooledConnection,
@@ -215,7 +213,7 @@ impl Pool {
 }
 
 impl PoolState {
-    /// Keeps something, and sees to it that it is closed when it has idled too long.
+    /// Keeps a connection, and ensures that it is closed when it has idled too long.
     fn keep(&mut self, kept: &Arc<Mutex<Self>>, idle_max: Duration, put: impl FnOnce(&mut Self)) {
         put(self);
         if !self.is_swept {
@@ -226,7 +224,7 @@ impl PoolState {
 }
 
 impl PooledConnection {
-    /// Value of the `host` header; none over HTTP/2, where the target names the server.
+    /// Value of the `host` header; `None` over HTTP/2, in which the target names the server.
     pub(super) const fn host(&self) -> Option<&HeaderValue> {
         match self {
             Self::Own(connection) => connection.host.as_ref(),
@@ -271,8 +269,7 @@ impl Http1Connection {
         self.server.scheme() == server.scheme() && self.server.authority() == server.authority()
     }
 
-    /// Says if the connection may be used again. The server may have closed it unnoticed all the
-    /// same.
+    /// True if the connection may be used again. The server may still have closed it unnoticed.
     fn is_open(&mut self) -> bool {
         // No waker: only this moment counts, and the next call polls with its own.
         let mut context = Context::from_waker(Waker::noop());
@@ -332,7 +329,7 @@ impl Body for ResponseBody {
     }
 }
 
-/// Closes what idles too long, until nothing idles or nobody is left who could use it.
+/// Closes connections that idle too long, until none idles or the pool is dropped.
 async fn sweep(kept: Weak<Mutex<PoolState>>, idle_max: Duration) {
     loop {
         sleep(idle_max).await;

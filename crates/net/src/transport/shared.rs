@@ -9,12 +9,12 @@
 //! also by being dropped, is counted out by that. The last one to end leaves the moment at which
 //! idling began.
 //!
-//! Never: a call more than the server's settings allow, as far as they have come, or than
-//! `STREAMS_MAX`; a call that is judged unrun by anything but the server's own word
-//! (`is_unprocessed`). Which call goes where is the pool's.
+//! Never: a call more than the server's settings allow, as far as they have come, or than `STREAMS_MAX`; a call
+//! that is judged unrun by anything but the server's own statement (`is_unprocessed`). The choice of a
+//! connection for a call is the pool's.
 //!
-//! Limits: `STREAMS_MAX` calls a connection. A server that is silent for `PING_EVERY` while it has
-//! calls is asked, and given up after `PING_TIME_MAX`: its calls then end as broken.
+//! Limits: `STREAMS_MAX` calls a connection. A server that is silent for `PING_EVERY` while it has calls is
+//! pinged, and given up after `PING_TIME_MAX`: its calls then end as broken.
 
 use std::error::Error;
 use std::pin::pin;
@@ -34,7 +34,7 @@ use super::connect::MaybeTlsStream;
 use super::open::OpenConnections;
 use super::{ExchangeError, TrackedBody};
 
-/// The most calls that share a connection, whatever its server allows.
+/// The most calls that share a connection, even if its server allows more.
 const STREAMS_MAX: usize = 100;
 /// Silence of a server with calls in flight after which it is pinged, and the time limit of its
 /// reply.
@@ -53,7 +53,7 @@ pub(super) struct Http2Connection {
 
 /// Calls of a connection: each has a reference to this, and the connection has one.
 struct CallTracker {
-    /// End of the call that ended last; the start of the connection where there was none.
+    /// End of the call that ended last; the start of the connection before the first.
     ended: Mutex<Instant>,
 }
 
@@ -96,21 +96,21 @@ impl Http2Connection {
         self.server.scheme() == server.scheme() && self.server.authority() == server.authority()
     }
 
-    /// Says if another call may have a share: the connection is open as far as can be told, has not
-    /// idled too long, and its server takes one more.
+    /// True if another call may have a share: the connection is open as far as can be observed, has not idled
+    /// too long, and its server takes one more.
     pub(super) fn has_room(&self, idle_max: Duration) -> bool {
         // The pool asks this and takes the share under one lock: no two calls take the last place.
         let max = self.max.load(Ordering::Relaxed).min(STREAMS_MAX);
         self.n_calls() < max && !self.is_done(idle_max)
     }
 
-    /// Says if the connection is closed, or has had no call for `idle_max`.
+    /// True if the connection is closed, or has had no call for `idle_max`.
     pub(super) fn is_done(&self, idle_max: Duration) -> bool {
         let idles = || self.calls.ended().elapsed() >= idle_max;
         self.sender.is_closed() || (self.is_idle() && idles())
     }
 
-    /// Says if no call has a share.
+    /// True if no call has a share.
     pub(super) fn is_idle(&self) -> bool {
         self.n_calls() == 0
     }
@@ -149,8 +149,8 @@ impl Http2Handle {
     }
 }
 
-/// Says if the server itself disclaims the request: it refused the stream, or went away and named
-/// an earlier stream as the last that it may have looked at (RFC 9113, 8.7 and 6.8).
+/// True if the server itself disclaims the request: it refused the stream, or went away and named an earlier
+/// stream as the last that it may have processed (RFC 9113, 8.7 and 6.8).
 fn is_unprocessed(error: &hyper::Error) -> bool {
     let mut cause = error.source();
     while let Some(error) = cause {
