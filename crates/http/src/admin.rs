@@ -2,25 +2,26 @@
 //! public API.
 //!
 //! ```text
-//! /healthz, /readyz ─▶ everybody
-//! /admin/…          ─▶ the API's handler, where one was given; it has keys of its own
+//! /healthz, /readyz ─▶ every client
+//! /admin/…          ─▶ the API's handler, if one was given; it has keys of its own
 //! /metrics          ─▶ the token
-//! all else          ─▶ the console's handler, where one was given; else as /metrics
+//! all else          ─▶ the console's handler, if one was given; else as /metrics
 //! ```
 //!
-//! Probes are answered first and to everybody, then the token is judged, and only then path and method: whoever
-//! has no token learns nothing of what is here. Neither handler is given the token. No API key is valid here, and the
-//! token is valid nowhere else.
+//! Probes are answered first and to every client, then the token is judged, and only then path and method: a
+//! client without a token learns nothing about the routes. Neither handler is given the token. No API key is
+//! valid here, and the token is valid in no other place.
 //!
-//! Limits: [`CONNECTIONS`] of operators, [`HOLDERS_CONNECTIONS`] of holders, a quarter of them for one address. Beyond
-//! them probes are answered, and on the operator's listener whatever the token or an admin key opens.
+//! Limits: [`CONNECTIONS`] of operators, [`HOLDERS_CONNECTIONS`] of holders, a quarter of them for one address.
+//! Beyond them probes are answered, and on the operator's listener every request that the token or an admin key
+//! opens.
 //!
-//! Holders' pages have a listener of their own ([`serve_holders`]): the probes, the pages, and nothing else. No
-//! path leads from there to the API of administration or to the metrics.
+//! Holders' pages have a listener of their own ([`serve_holders`]), with only the probes and the pages. No path
+//! leads from there to the API of administration or to the metrics.
 //!
 //! A handler gets the request with its body unread, and the client's address behind the proxies that are
-//! believed. This crate knows nothing of what it answers: no router, no role, no use case. What it owes the
-//! caller whatever the handler does is here: a head of 16 KiB, an answer after a panic, `x-request-id`.
+//! believed. This crate does not know the handlers' answers: no router, no role, no use case. The guarantees
+//! that hold for all handlers are here: a head of 16 KiB, an answer after a panic, `x-request-id`.
 
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
@@ -90,7 +91,7 @@ pub struct Administration {
     pub api: AdminHandler,
     /// Handler of everything else, but for `/metrics` and the probes.
     pub console: AdminHandler,
-    /// Proxies whose `X-Forwarded-For` says who their clients are.
+    /// Proxies whose `X-Forwarded-For` is believed as the clients' address.
     pub proxies: Arc<[Network]>,
     /// Logs of the handlers' refused requests.
     pub refusals: Vec<Arc<RefusalLog>>,
@@ -105,10 +106,10 @@ pub struct Admin {
     pub token: String,
     /// `GET /metrics`
     pub metrics: Metrics,
-    /// Engine behind `GET /healthz` and `GET /readyz`. Probes are heard here however busy the
-    /// public listener is.
+    /// Engine behind `GET /healthz` and `GET /readyz`. Probes are answered here even if the public listener is
+    /// busy.
     pub engine: Arc<Engine>,
-    /// The API of administration and the console, where they may be served here.
+    /// The API of administration and the console, if they may be served here.
     pub administration: Option<Administration>,
 }
 
@@ -121,7 +122,7 @@ pub struct HoldersPages {
     pub console: AdminHandler,
     /// Engine behind the probes.
     pub engine: Arc<Engine>,
-    /// Proxies whose `X-Forwarded-For` says who their clients are.
+    /// Proxies whose `X-Forwarded-For` is believed as the clients' address.
     pub proxies: Arc<[Network]>,
     /// Logs of the handler's refused requests.
     pub refusals: Vec<Arc<RefusalLog>>,
@@ -196,7 +197,8 @@ async fn serve_by<P: Pages>(
     let (connections, places) = (TaskTracker::new(), ConnectionLimiter::default());
     let mut tick = tokio::time::interval(RefusalLog::TICK);
     loop {
-        // A tick that drops `accept` loses no connection: whatever it did not return is still in the backlog.
+        // A tick that drops `accept` loses no connection: those that it did not return are still in the
+        // backlog.
         let accepted = tokio::select! {
             accepted = accept(&listener, &shutdown) => accepted,
             _ = tick.tick() => {
@@ -232,8 +234,8 @@ async fn serve_by<P: Pages>(
     finish(&connections).await;
 }
 
-/// The probe's answer, where the request is one. It tells no more than the public listener does, and those
-/// who ask have no token.
+/// The probe's answer, if the request is one. The answer reveals no more than that of the public listener,
+/// because probes have no token.
 async fn probe(engine: &Engine, request: &Request<Incoming>) -> Option<HttpResponse> {
     let route = route(request.method(), request.uri().path()).ok()?;
     answer_probe(engine, route).await
@@ -318,7 +320,7 @@ impl Admin {
                 ..Problem::new(Code::InvalidApiKey)
             });
         }
-        // After the token: without it, nobody learns which paths there are.
+        // After the token: without it, a client cannot learn which paths exist.
         if request.uri().path() != METRICS {
             return problem(&Problem {
                 message: ONLY_METRICS.into(),
@@ -362,7 +364,7 @@ async fn handled(
         return with_request_id(problem(&Problem::new(Code::HeadersTooLarge)), id);
     }
     let client = client_beyond(proxies, connection.address, request.headers());
-    // Safe to assert: a handler shares nothing that a panic could leave half changed.
+    // Safe to assert: a handler shares no state that a panic could leave half changed.
     let told = AssertUnwindSafe(handler(request, client)).catch_unwind().await;
     let answer = match told {
         Ok(mut answer) => {
@@ -371,7 +373,7 @@ async fn handled(
         }
         Err(_panic) => {
             tracing::error!(request.id = %id, "a handler of administration panicked");
-            // Nothing runs here and nothing is charged; whether a change was made is not known.
+            // No run and no charge here; a change may have been made or not.
             let failed = Problem { charged: None, ..Problem::new(Code::InternalError) };
             problem(&failed)
         }
@@ -379,8 +381,8 @@ async fn handled(
     with_request_id(answer, id)
 }
 
-/// Constant-time comparison: its time depends on the lengths alone, so that a guess learns
-/// nothing of the bytes. An empty token lets nobody in.
+/// Constant-time comparison: its time depends only on the lengths, so that a guess reveals none of the bytes.
+/// An empty token admits no client.
 fn is_token(shown: &[u8], token: &[u8]) -> bool {
     let differences = shown.iter().zip(token).fold(0, |bits, (a, b)| bits | (a ^ b));
     !token.is_empty() && shown.len() == token.len() && differences == 0

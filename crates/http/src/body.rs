@@ -1,6 +1,6 @@
 //! Reading of request bodies, within three limits.
 //!
-//! - Size: a body larger than `bytes_max` is refused; unread, where `Content-Length` announces it.
+//! - Size: a body larger than `bytes_max` is refused; unread, if `Content-Length` announces it.
 //! - Time: the whole body has `time` to arrive, however steadily its bytes trickle in.
 //! - Memory: the bodies of all requests share one [`BodyBudget`].
 //!
@@ -152,7 +152,7 @@ impl Upload {
         Self { incoming, room: room.clone() }
     }
 
-    /// True where the body announces at most `bytes`. A chunked body announces nothing.
+    /// True if the body announces at most `bytes`. A chunked body announces no length.
     pub(crate) fn is_at_most(&self, bytes: usize) -> bool {
         let announced = self.incoming.size_hint().upper();
         announced.is_some_and(|all| usize::try_from(all).is_ok_and(|all| all <= bytes))
@@ -197,14 +197,14 @@ async fn collect(
     if taken.bytes == 0 {
         return Ok(ReadBody { bytes: read, reservation: None });
     }
-    // The owner keeps the reservation: counted for as long as anybody has a clone.
+    // The owner keeps the reservation: counted as long as a clone of it lives.
     let taken = Arc::new(taken);
     let bytes = Bytes::from_owner(GuardedBytes { bytes: read, held: Arc::clone(&taken) });
     Ok(ReadBody { bytes, reservation: Some(taken) })
 }
 
-/// Refusal of a body that breaks off, which nobody reads, or whose chunks are garbled: hyper
-/// tells the second by the kind of the I/O error at its cause.
+/// Refusal of a body that breaks off, in which case no client reads the answer, or whose chunks are garbled:
+/// the kind of the I/O error at the root of hyper's error marks the second.
 fn body_error(error: &hyper::Error) -> Problem {
     use io::ErrorKind::{InvalidData, InvalidInput};
     let cause = error.source().and_then(|cause| cause.downcast_ref::<io::Error>());

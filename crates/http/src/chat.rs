@@ -1,5 +1,5 @@
 //! `POST /v1/chat/completions` and `POST /v1/quotes`: checks the head in the order of `docs/reference/http-api.md`, then
-//! submits to the engine. The order decides which of two mistakes a caller is told of first, so it is contract.
+//! submits to the engine. The order decides which of two errors a caller sees first, so it is contract.
 //!
 //! ```text
 //! Idempotency-Key ─ place of the API key ─ content type ─ body ─▶ engine ─▶ whole or stream
@@ -37,8 +37,8 @@ pub(crate) struct CompletionRequest<'a> {
     pub(crate) body: Upload,
 }
 
-/// Answers a completion request of an authenticated caller. The future may be dropped at any
-/// await: before the submission nothing is bound, and after it the engine owns the run.
+/// Answers a completion request of an authenticated caller. The future may be dropped at any await: before the
+/// submission no key is bound, and after it the engine owns the run.
 pub(crate) async fn complete(
     engine: &Arc<Engine>,
     request: CompletionRequest<'_>,
@@ -68,7 +68,7 @@ pub(crate) async fn complete(
     Ok(with_guard(answer(reply, log), in_flight))
 }
 
-/// Answers with the hold and the price lines of a body, which runs nothing.
+/// Answers with the hold and the price lines of a body; no run is started.
 pub(crate) async fn quote(
     engine: &Engine,
     request: CompletionRequest<'_>,
@@ -76,7 +76,7 @@ pub(crate) async fn quote(
 ) -> Result<HttpResponse, Problem> {
     let CompletionRequest { options, serving, caller, head, body } = request;
     let in_flight = enter(engine, &serving, &caller)?;
-    // The reservation of a large body goes with its last bytes: a quote keeps nothing.
+    // The reservation of a large body goes with its last bytes: a quote holds no memory.
     let ReadBody { bytes: body, .. } = read_body(body, head, &options, (&serving, &caller)).await?;
     let max_charge = headers::max_charge(head);
     let offered = Arc::clone(&serving);

@@ -6,10 +6,10 @@
 //! | request | answer |
 //! |---|---|
 //! | preflight | 204 before anything else is looked at: no API key, no line in the log, no place in any limit |
-//! | any other | as ever; with the origin where it is listed, refusals too, or a script could not read their code |
+//! | any other | unchanged; with the origin if it is listed, also on refusals, or a script could not read their code |
 //!
-//! `Vary: Origin` is on all answers where CORS is on, because a cache must not give one page the answer of
-//! another. Not a layer of `tower-http`: nothing else here is a `tower` service, and its layer takes every
+//! `Vary: Origin` is on all answers while CORS is on, because a cache must not give one page the answer of
+//! another. Not a layer of `tower-http`: no other part here is a `tower` service, and its layer takes every
 //! `OPTIONS` for a preflight.
 
 use http::header::{
@@ -31,7 +31,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
      x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, \
      x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens",
 );
-/// Seconds for which a browser need not ask again.
+/// Seconds for which a browser may cache the answer to a preflight.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 
 /// Origin of pages that may call the API.
@@ -51,7 +51,7 @@ impl AllowedOrigin {
     ///
     /// # Errors
     ///
-    /// Where no browser spells one so: it would match nothing.
+    /// If no browser spells an origin so: it would match no request.
     pub fn parse(text: &str) -> Result<Self, BadOrigin> {
         let (scheme, host) = text.split_once("://").ok_or(BadOrigin)?;
         let is_scheme = scheme.starts_with(|first: char| first.is_ascii_lowercase())
@@ -77,9 +77,9 @@ impl AllowedOrigin {
 /// Cross-origin terms of one request.
 #[derive(Debug)]
 pub(crate) enum Cors {
-    /// Nobody lists origins.
+    /// No origins are listed.
     Off,
-    /// Origins are listed: with the request's own, where it is one of them.
+    /// Origins are listed: with the request's own, if it is one of them.
     On(Option<HeaderValue>),
 }
 
@@ -94,8 +94,8 @@ impl Cors {
         Self::On(origin.filter(|origin| allowed.iter().any(|it| it.0 == **origin)).cloned())
     }
 
-    /// Answer to a preflight; `None` for any other request. Of an origin that is not listed it says
-    /// nothing, which browsers take for a no.
+    /// Answer to a preflight; `None` for any other request. The answer for an unlisted origin has no CORS
+    /// headers, which browsers take for a refusal.
     pub(crate) fn preflight(&self, head: &Parts) -> Option<HttpResponse> {
         let Self::On(origin) = self else { return None };
         let is_preflight = head.method == Method::OPTIONS
@@ -110,7 +110,7 @@ impl Cors {
             let headers = answer.headers_mut();
             headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
             headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-            // Whatever a client sends of its own: SDKs add headers with each version.
+            // All headers that a client adds of its own: SDKs send new ones with each version.
             for asked in head.headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS) {
                 headers.append(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
             }

@@ -1,13 +1,13 @@
 //! Departure of the public listener: the steps by which connections go elsewhere before one is refused.
 //!
 //! ```text
-//! announced ── each answer says `connection: close` ──▶ closing ── idle connections close ──▶ over
-//!              all is served                            what comes by then is served          listener closed
+//! announced ── each answer has `connection: close` ──▶ closing ── idle connections close ──▶ over
+//!              all is served                           late requests are still served    listener closed
 //! ```
 //!
-//! Balancers keep connections and choose among them by themselves: one that is just closed under a request
-//! loses it. So they are asked first, by the answers, and those that nobody uses are closed after that.
-//! Where there is no delay all three steps are one.
+//! Balancers keep connections and choose among them by themselves: if a connection is closed just as a request
+//! comes, that request is lost. So the answers first request the close of their connections, and unused ones
+//! are closed after that. Without a delay all three steps are one.
 
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +38,7 @@ impl Departure {
         self.closing.cancel();
     }
 
-    /// True where an answer closes its connection.
+    /// True if an answer closes its connection.
     pub(crate) fn is_announced(&self) -> bool {
         self.announced.is_cancelled()
     }
@@ -48,7 +48,7 @@ impl Departure {
         &self.over
     }
 
-    /// The step that closes a connection which is accepted now: whoever comes late is heard once.
+    /// Token that closes a connection accepted during shutdown. The connection serves one request first.
     pub(crate) fn of_connection(&self) -> CancellationToken {
         let step = if self.closing.is_cancelled() { &self.over } else { &self.closing };
         step.clone()

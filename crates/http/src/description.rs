@@ -1,5 +1,5 @@
 //! `GET /openapi.json` and `GET /docs`: the API's description, rendered once at start. The page runs no script
-//! and loads nothing; its policy allows its own style by hash, and nothing else.
+//! and loads no resource; its policy allows only its own style, by hash.
 
 use bytes::Bytes;
 use holdfast_wire::openapi;

@@ -1,7 +1,7 @@
 //! Translation of the engine's failures into errors for callers. The rows of the error table are in
 //! `holdfast-wire`; this is the one place that chooses among them, in a match that no failure is left out of.
 //!
-//! An operation's id is told wherever the key is bound, so that its caller can look it up.
+//! An operation's id is in the answer if the key is bound, so that its caller can look it up.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const CLAIM_LOST: &str = "The request may have run once, and the database has lo
 const CANCELLED_UNRUN: &str = "The request was cancelled before a provider took it: it did not run and \
     you were not charged. This key never runs again; a new Idempotency-Key starts a new, paid run.";
 
-/// Message for a replay that finds nothing.
+/// Message for a replay without a stored answer.
 const NOTHING_BOUND: &str = "There is no answer under this Idempotency-Key: it is not bound, or what it was bound to \
     has proven not to run. Nothing ran and nothing was charged; leave Holdfast-Replay-Only out to run it.";
 
@@ -85,7 +85,7 @@ impl From<&RequestFailure> for Problem {
             RequestFailure::Storage(operation) => {
                 Self { operation: *operation, ..Self::new(Code::StorageUnavailable) }
             }
-            // Completed but not settled: the charge is certain, and is told with the error.
+            // Completed but not settled: the charge is certain, and part of the error.
             RequestFailure::Recorded(id, charge) => {
                 Self { charged: Some(*charge), ..Self::bound(Code::StorageUnavailable, *id) }
             }
@@ -93,7 +93,7 @@ impl From<&RequestFailure> for Problem {
             RequestFailure::Overloaded => Self::new(Code::Overloaded),
             RequestFailure::Draining => Self::new(Code::Draining),
             RequestFailure::Internal(operation) => {
-                // Where the key is bound, its operation may yet be charged: no zero is promised.
+                // If the key is bound, its operation may yet be charged: no zero is promised.
                 let charged = operation.is_none().then_some(Micros::ZERO);
                 Self { operation: *operation, charged, ..Self::new(Code::InternalError) }
             }
@@ -137,7 +137,7 @@ fn insufficient_funds(hold: Micros, available: Option<Micros>) -> String {
     )
 }
 
-/// Want of funds that may pass by itself: as much as is missing is held by operations that run.
+/// Shortage of funds that may pass by itself: the missing amount is held by active operations.
 fn funds_held(hold: Micros, balance: Option<HeldBalance>) -> Problem {
     let has = match balance {
         Some(HeldBalance { available, held }) => {

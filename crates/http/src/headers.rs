@@ -1,6 +1,6 @@
-//! Request headers, read strictly: a header that must be single and comes twice is refused, or
-//! counts as absent. Proxies differ on which of two equal headers they believe, so that taking
-//! either one would let a request mean different things at different hops.
+//! Request headers, read strictly: a header that must be single and comes twice is refused, or counts as
+//! absent. Proxies differ on which of two equal headers they believe, so that accepting either one would let a
+//! request mean different operations at different hops.
 //!
 //! - `Host`: exactly one, from HTTP/1.1 on.
 //! - `Authorization`: one bearer credential.
@@ -10,7 +10,7 @@
 //! - `Holdfast-Replay-Only`: `true`, or absent.
 //! - `Content-Type`, `Content-Encoding`, `Transfer-Encoding`: plain JSON, whole or in chunks.
 //! - `traceparent`: one, well formed, or none; `tracestate` and `baggage` are not read.
-//! - `x-stainless-…-timeout`: a hint, and ignored where it cannot be read.
+//! - `x-stainless-…-timeout`: a hint, and ignored if it cannot be read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +84,7 @@ pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(text.trim_matches(' '))
 }
 
-/// Span that the caller sent the request in; `None` where the header is missing, repeated or malformed.
+/// Span in which the caller sent the request; `None` if the header is missing, repeated or malformed.
 pub(crate) fn caller_span(headers: &HeaderMap) -> Option<SpanContext> {
     SpanContext::parse(once(headers, TRACEPARENT)?.as_bytes())
 }
@@ -152,8 +152,8 @@ pub(crate) fn echo(headers: &HeaderMap, is_completion: bool) -> Option<HeaderVal
     if key.len() == value.len() { Some(value.clone()) } else { HeaderValue::from_bytes(key).ok() }
 }
 
-/// Whether this request may run, or only be answered from what its key is bound to. Whatever is not
-/// exactly `true` is an error: a caller that asks for no run must not get one for a misspelling.
+/// Mode of the request: may it run, or only be answered from the record of its key? Every value but exactly
+/// `true` is an error: a caller that forbids a run must not get one because of a misspelling.
 pub(crate) fn run_mode(headers: &HeaderMap) -> Result<RunMode, Problem> {
     if !headers.contains_key(REPLAY_ONLY) {
         return Ok(RunMode::RunOrReplay);
@@ -166,8 +166,8 @@ pub(crate) fn run_mode(headers: &HeaderMap) -> Result<RunMode, Problem> {
     })
 }
 
-/// Upper bound of the request's hold in micros, `None` where the caller sets none. An error
-/// refuses a new request only: where the key is bound already, the replay costs nothing.
+/// Upper bound of the request's hold in micros, `None` if the caller sets none. An error refuses a new request
+/// only: if the key is bound already, the replay is free of charge.
 pub(crate) fn max_charge(headers: &HeaderMap) -> Result<Option<Micros>, Arc<BadRequest>> {
     if !headers.contains_key(MAX_CHARGE) {
         return Ok(None);

@@ -26,8 +26,8 @@ const TOKENS: HeaderNames = [
     HeaderName::from_static("x-ratelimit-reset-tokens"),
 ];
 
-/// Error of a limit that is reached: `rate_limit_exceeded` or `spend_limit_exceeded`. A request
-/// that can never fit is told not to come back.
+/// Error of a limit that is reached: `rate_limit_exceeded` or `spend_limit_exceeded`. For a request that can
+/// never fit, the error forbids a retry.
 pub(crate) fn limit_problem(reached: &ReachedLimit) -> Problem {
     let ReachedLimit { amount, bound, .. } = reached;
     let left = reached.remaining();

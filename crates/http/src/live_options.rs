@@ -21,7 +21,7 @@ pub struct HttpConfig {
     pub options: Options,
     /// Networks of proxies whose `X-Forwarded-For` is believed.
     pub trusted: Box<[Network]>,
-    /// Origins of pages in browsers that may call; none where CORS is off.
+    /// Origins of pages in browsers that may call; empty if CORS is off.
     pub origins: Box<[AllowedOrigin]>,
 }
 

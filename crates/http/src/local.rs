@@ -1,12 +1,12 @@
 //! Requests of the public API from within the process: HTTP over a pipe in memory.
 //!
 //! ```text
-//! ask ─▶ hyper client ═ pipe of 64 KiB ═ hyper server ─▶ Service::answer
+//! request ─▶ hyper client ═ pipe of 64 KiB ═ hyper server ─▶ Service::answer
 //! ```
 //!
-//! Real HTTP on both sides, so that nothing is answered otherwise than to a socket: heads, bodies, a stream that
-//! breaks. A reader that stops reading fills the pipe and waits there; whoever asks bounds its own time. The
-//! two tasks of a pipe end with its answer.
+//! Real HTTP on both sides, so that answers are the same as on a socket: heads, bodies, a stream that breaks. A
+//! reader that stops reading fills the pipe and waits there; the caller bounds its own time. The two tasks of a
+//! pipe end with its answer.
 
 use std::convert::Infallible;
 use std::io;
@@ -54,7 +54,7 @@ impl LocalBody {
     }
 }
 
-/// Asks the service.
+/// Sends the request to the service.
 pub(crate) async fn ask(
     service: &Arc<Service>,
     request: Request<Bytes>,

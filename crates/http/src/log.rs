@@ -46,11 +46,11 @@ pub(crate) struct RequestLog {
     /// Amounts that were compared, if money was missing: for the statistics, and not for the line.
     pub(crate) shortage: Option<Box<Shortage>>,
     pub(crate) client: IpAddr,
-    /// True where the API key was refused: only the first such lines of a window are written.
+    /// True if the API key was refused: only the first such lines of a window are written.
     pub(crate) is_refused: bool,
     /// Trace that the caller sent it in.
     pub(crate) caller_trace: Option<TraceId>,
-    /// Trace of its own, with its method; `None` where traces are off.
+    /// Trace of its own, with its method; `None` if traces are off.
     pub(crate) trace: Option<(Arc<RequestTrace>, &'static str)>,
     streamed: Option<StreamProgress>,
     started: Instant,
@@ -93,7 +93,7 @@ impl RequestLog {
         }
     }
 
-    /// An error was told. The names of a schema are logged, a name that its caller chose is not.
+    /// Records the error of the answer. The names of a schema are logged, a name that its caller chose is not.
     pub(crate) fn set_error(&mut self, told: &Problem) {
         self.code = Some(told.code.label());
         // What follows these two in the name of a parameter is their caller's word.
@@ -124,7 +124,7 @@ impl RequestLog {
         }
     }
 
-    /// So many bytes more of a stream were told.
+    /// Counts bytes of a stream that were written.
     pub(crate) fn add_streamed(&mut self, bytes: usize) {
         let streamed = self.streamed.get_or_insert_with(|| StreamProgress {
             first: self.started.elapsed(),
@@ -134,7 +134,7 @@ impl RequestLog {
         streamed.bytes = streamed.bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
     }
 
-    /// A stream has told everything.
+    /// The stream has been written to its end.
     pub(crate) fn end_stream(&mut self) {
         if let Some(streamed) = &mut self.streamed {
             streamed.is_over = true;

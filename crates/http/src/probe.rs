@@ -8,8 +8,8 @@ use http::{Request, StatusCode};
 use crate::reply::{HttpResponse, json};
 use crate::route::{Route, route};
 
-/// Answer to a probe; `None` for any other route. `healthz` asks nothing of the store; `readyz` turns
-/// 503 where traffic should go elsewhere.
+/// Answer to a probe; `None` for any other route. `healthz` does not touch the store; `readyz` turns 503 if
+/// traffic should go to other nodes.
 pub(crate) async fn answer_probe(engine: &Engine, route: Route<'_>) -> Option<HttpResponse> {
     let (status, body) = match route {
         Route::Health => (StatusCode::OK, r#"{"status":"ok"}"#),
@@ -37,7 +37,8 @@ pub(crate) async fn answer_probe(engine: &Engine, route: Route<'_>) -> Option<Ht
     Some(json(status, body))
 }
 
-/// Time that the answer to a request may take on a connection beyond the limits: `/healthz` waits for nothing.
+/// Time that the answer to a request may take on a connection beyond the limits: `/healthz` answers without
+/// waiting.
 pub(crate) fn answer_length<B>(request: &Request<B>) -> AnswerLength {
     match route(request.method(), request.uri().path()) {
         Ok(Route::Health) => AnswerLength::Brief,

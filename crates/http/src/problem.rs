@@ -1,14 +1,14 @@
-//! Errors on their way to callers: the code, and everything that body and headers say beside it.
+//! Errors on their way to callers: the code, and the other members of the body and the headers.
 //!
 //! Two fields are promises, and decide whether a client may send again:
 //!
-//! - `charged_micros` is `0` only where it is certain that nothing was charged. A failure after
-//!   the key is bound leaves it out, or tells the charge that is recorded.
-//! - `retry` follows the code, unless something better is known: the time at which a limit is
-//!   reset or a route is tried again, or that the same request would fail the same way.
+//! - `charged_micros` is `0` only if it is certain that there was no charge. A failure after the key is bound
+//!   leaves it out, or has the charge that is recorded.
+//! - `retry` follows the code, unless more is known: the time at which a limit is reset or a route is tried
+//!   again, or that the same request would fail the same way.
 //!
-//! The choice of an error is not made here: the engine's failures are translated in
-//! [`error`](crate::error), refusals of heads and bodies where they are read.
+//! The choice of an error is not made here: the engine's failures are translated in [`error`](crate::error),
+//! refusals of heads and bodies at the code that reads them.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -19,30 +19,30 @@ use holdfast_domain::usage::Meters;
 use holdfast_domain::{Micros, OperationId};
 use holdfast_wire::error::{Code, ErrorBody};
 
-/// Error on its way to a caller: everything that its body and its headers say.
+/// Error on its way to a caller: the content of its body and its headers.
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     pub(crate) code: Code,
     pub(crate) message: Cow<'static, str>,
     pub(crate) param: Option<Box<str>>,
-    /// Charge in micros, where it is known; `Some(0)` promises that nothing was charged.
+    /// Charge in micros, if it is known; `Some(0)` promises that there was no charge.
     pub(crate) charged: Option<Micros>,
     pub(crate) operation: Option<OperationId>,
     pub(crate) retry: RetryAdvice,
-    /// Meters of the run, where the answer is gone but its bill is not.
-    // In a box: whatever may fail has room for this type, and hardly any problem has meters.
+    /// Meters of the run, if the answer is gone but its bill is not.
+    // In a box: all fallible calls have room for this type, and hardly any problem has meters.
     pub(crate) meters: Option<Box<Meters>>,
     /// Amounts that were compared, if money was missing: for the operator's statistics and never for the caller, who
     /// may not see the balance.
     pub(crate) shortage: Option<Box<Shortage>>,
 }
 
-/// Advice on sending the same request again, told as `x-should-retry` and `retry-after`.
+/// Advice on sending the same request again, sent as `x-should-retry` and `retry-after`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryAdvice {
     /// The same request would fail again.
     Never,
-    /// A later try may succeed, at an unknown time: a second is told.
+    /// A later try may succeed, at an unknown time: the answer suggests a second.
     Soon,
     /// A try after this time may succeed.
     After(Duration),
@@ -78,8 +78,8 @@ impl Problem {
             code,
             message: Cow::Borrowed(code.message()),
             param: None,
-            // Zero is a promise. Whoever gives a code after the key was bound takes it back, where
-            // the code does not.
+            // Zero is a promise. Code that reports an error after the key was bound takes it back, unless the
+            // code itself does.
             charged: code.is_charge_known().then_some(Micros::ZERO),
             operation: None,
             retry: RetryAdvice::of(code),
@@ -110,8 +110,8 @@ impl Problem {
         }
     }
 
-    /// Error of an API key that reads more bytes of results at once than it may. Nothing is lost:
-    /// the results stay stored.
+    /// Error of an API key that reads more bytes of results at once than it may. No result is lost: all of them
+    /// stay stored.
     pub(crate) fn too_many_results() -> Self {
         Self {
             message:
@@ -150,7 +150,7 @@ impl Problem {
         Self { param: Some("model".into()), ..Self::new(code) }
     }
 
-    /// Error after the key was bound: nothing is promised about a charge that the code leaves open.
+    /// Error after the key was bound: the answer makes no promise about a charge that the code leaves open.
     pub(crate) fn bound(code: Code, operation: OperationId) -> Self {
         Self { operation: Some(operation), ..Self::new(code) }
     }

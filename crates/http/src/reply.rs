@@ -4,9 +4,9 @@
 //! |---|---|
 //! | any | `x-request-id` |
 //! | JSON | `x-content-type-options` |
-//! | error | `x-should-retry`; `retry-after` and `retry-after-ms` where a retry may help |
+//! | error | `x-should-retry`; `retry-after` and `retry-after-ms` if a retry may help |
 //! | error after which the body is not read | `connection: close` |
-//! | stream | `cache-control` and `x-accel-buffering`: nobody on the way keeps an event back |
+//! | stream | `cache-control` and `x-accel-buffering`: no proxy on the way keeps an event back |
 //!
 //! The choice of an answer is not made here.
 
@@ -39,7 +39,7 @@ const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// No browser takes an answer for another type than it has: errors repeat what their caller has sent.
 pub(crate) const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// The shortest hint for a retry where nothing is known of when it helps.
+/// The shortest hint for a retry if the time at which it helps is unknown.
 const RETRY_SOON: Duration = Duration::from_secs(1);
 /// The longest hint for a retry.
 const RETRY_MS_MAX: u64 = 60_000;
@@ -54,8 +54,8 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> HttpResponse {
     answer
 }
 
-/// The same answer, which holds an API key's place until it is written. What is small is handed to the
-/// kernel at once, and holds nothing.
+/// The same answer, which holds an API key's place until it is written. A small answer is handed to the kernel
+/// at once, and holds no place.
 pub(crate) fn with_guard(mut answer: HttpResponse, place: Arc<InFlight>) -> HttpResponse {
     answer.body_mut().hold(place);
     answer
@@ -67,7 +67,7 @@ pub(crate) fn event_stream(stream: Box<CompletionStream>) -> HttpResponse {
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // nginx collects an answer before it passes it on, unless it is told not to.
+    // nginx collects an answer before it passes it on, unless this header forbids it.
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
     answer
 }

@@ -1,7 +1,7 @@
 //! Metrics of requests, by route and status. A series is looked up once and kept, because the recorder would
 //! else make a key of its labels for every request. Routes and statuses are few, so that the map is small.
 //!
-//! Not here: what the metrics mean, which the process says, and probes, which are not counted.
+//! Not here: the meaning of the metrics, which the process registers, and probes, which are not counted.
 
 use std::collections::HashMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
@@ -16,7 +16,7 @@ const REFUSED: &str = "more requests had their API keys refused than are listed"
 /// Metrics of answered requests, with their series looked up once and kept.
 #[derive(Debug)]
 pub(crate) struct RequestMetrics {
-    /// By route and status; no status where the caller hung up.
+    /// Series by route and status; without a status if the caller hung up.
     answered: RwLock<HashMap<(&'static str, Option<u16>), RequestSeries>>,
     begun: OnceLock<Histogram>,
     /// Limiter of the log lines of refused API keys.
@@ -57,7 +57,7 @@ impl RequestMetrics {
 
     /// Counts a stream whose first event came so long after its request.
     pub(crate) fn record_first_event(&self, after: Duration) {
-        // By the first stream: a process that streams nothing shows no histogram of it.
+        // Created by the first stream: a process without streams has no histogram of it.
         self.begun.get_or_init(|| histogram!("holdfast_http_first_event_seconds")).record(after);
     }
 }

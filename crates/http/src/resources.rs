@@ -1,8 +1,8 @@
 //! Endpoints that show callers their operations, their wallet and the models.
 //!
-//! They read, or ask for a cancel, and run nothing. What the store does not answer is logged here, once. A large
-//! result is rendered on a blocking thread, and its room is given back when its bytes are written.
-//! A caller sees no model that its API key may not use, nor learns from a suggestion that there is one.
+//! The handlers read, or request a cancellation, and start no run. A failure of the store is logged here, once.
+//! A large result is rendered on a blocking thread, and its room is given back when its bytes are written. A
+//! caller sees no model that its API key may not use, nor learns from a suggestion that there is one.
 
 use bytes::Bytes;
 use holdfast_domain::model::PublicModelId;
@@ -56,7 +56,7 @@ pub(crate) async fn cancel(
         engine.cancel(caller, request_key).await.map_err(|error| about_operation(&error))?;
     let view = render_operation(engine, &look_up, log).await?;
     match look_up.operation.phase {
-        // Asked for, not done: the task that runs it has the last word.
+        // Requested, not done: the task that runs it has the last word.
         Phase::Leased => Ok(json(StatusCode::ACCEPTED, view)),
         Phase::Open | Phase::Completed { .. } | Phase::Refused { .. } | Phase::Abandoned { .. } => {
             Ok(json(StatusCode::OK, view))
@@ -177,7 +177,7 @@ fn problem(error: &LookupError) -> Problem {
     }
 }
 
-/// The store does not answer: told to the operator once, here.
+/// The store does not answer: logged for the operator once, here.
 pub(crate) fn unavailable(cause: &Unavailable) -> Problem {
     tracing::warn!(error = %ErrorChain(cause), "the store could not be read");
     Problem::new(Code::StorageUnavailable)

@@ -1,12 +1,12 @@
-//! Response bodies: whole, streamed as server-sent events, or relayed from or to somebody else.
+//! Response bodies: whole, streamed as server-sent events, or relayed from or to another server.
 //!
 //! ```text
 //! event ─▶ event ─▶ … ─▶ end                 whole
 //! event ─▶ event ─▶ error event ─▶ abort     broken
 //! ```
 //!
-//! - A stream that breaks says so in its last event, then aborts its connection. The final chunk
-//!   of the chunked coding is never written: a client would take it for a complete answer.
+//! - A stream that breaks sends the error in its last event, then aborts its connection. The final chunk of the
+//!   chunked coding is never written: a client would take it for a complete answer.
 //! - A stream that is silent for 15 s sends a comment, which keeps proxies from closing it.
 //! - The stream owns the request's log line, which is written when it is dropped: at its end, or
 //!   when its reader has gone. Dropping a stream does not stop the run behind it.
@@ -35,7 +35,7 @@ use crate::guarded_bytes::GuardedBytes;
 use crate::log::RequestLog;
 use crate::problem::Problem;
 
-/// The longest that a stream says nothing: proxies and clients take silence for an end.
+/// The longest silence of a stream: proxies and clients take silence for an end.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Cause of an interrupted body of a handler.
@@ -47,7 +47,7 @@ pub(crate) enum ResponseBody {
     Whole(Bytes),
     /// The rest of it is still to come.
     Streamed(Box<StreamedBody>),
-    /// Bytes that somebody else makes: records for another node.
+    /// Bytes of another source: records for another node.
     Relayed(BoxStream<'static, Bytes>),
     /// Bytes of a handler, which may fail on the way.
     Fallible(Box<FallibleBody>),
@@ -72,7 +72,7 @@ impl FallibleBody {
             match ready!(self.parts.poll_next_unpin(context)) {
                 Some(Ok(bytes)) => return Poll::Ready(Some(bytes)),
                 None => return Poll::Ready(None),
-                // Whoever made the body has logged the cause.
+                // The source of the body has logged the cause.
                 Some(Err(error)) => tracing::debug!(%error, "an answer was interrupted"),
             }
             self.connection.set();
@@ -162,8 +162,8 @@ enum StreamEvent {
 impl StreamedBody {
     pub(crate) fn new(stream: Box<CompletionStream>) -> Self {
         let now = Instant::now();
-        // A head that has waited for the first event has waited long enough: whoever gets it without one
-        // hears at once that it is alive.
+        // A head that has waited for the first event has waited long enough: a client that gets the head
+        // without one gets a sign of life at once.
         let ping_at = if stream.has_begun() { now + KEEP_ALIVE } else { now };
         let told = stream::unfold(Some(stream), |stream| async {
             let mut stream = stream?;
@@ -189,7 +189,7 @@ impl StreamedBody {
         }
     }
 
-    /// The stream is to be written to this connection, and told of in this line of the log.
+    /// Begins to write the stream to this connection, and to count its bytes in this line of the log.
     pub(crate) fn begin(&mut self, connection: AbortSignal, log: RequestLog) {
         (self.connection, self.log) = (connection, Some(log));
     }
@@ -232,7 +232,7 @@ impl StreamedBody {
         })
     }
 
-    /// Ready when nothing was written for so long.
+    /// Ready if no bytes were written for so long.
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<()> {
         loop {
             ready!(self.quiet_until.as_mut().poll(context));
@@ -247,7 +247,7 @@ impl StreamedBody {
     }
 }
 
-/// The name of an error and the event that tells of it.
+/// The name of an error and the event that reports it.
 fn failure_event(broken: StreamFailure) -> (&'static str, Bytes) {
     match broken {
         StreamFailure::Refused(refusal, body) => (Code::of(refusal).label(), chunk::error(&body)),

@@ -1,7 +1,7 @@
 //! Routes: a table with a row for each, by which a path and a method become a [`Route`].
 //!
 //! ```text
-//! path ──▶ row ──method──▶ Route       no row: what was probably meant, or that nothing is here
+//! path ──▶ row ──method──▶ Route       no row: the likely route, or 404
 //!           └─ credential, label, line in the log
 //! ```
 //!
@@ -23,7 +23,7 @@ pub(crate) enum Route<'a> {
     Cancel(&'a str),
     /// `GET /v1/wallet`
     Wallet,
-    /// Usage of the API key that asks.
+    /// Usage of the calling API key.
     Usage(UsageRoute),
     /// `GET /v1/models`
     Models,
@@ -50,7 +50,7 @@ pub(crate) enum UsageRoute {
     Costs,
 }
 
-/// Credential that a route wants.
+/// Credential that a route requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Auth {
     /// None: the API's description, and probes.
@@ -63,7 +63,7 @@ pub(crate) enum Auth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Methods {
     Post,
-    // Load balancers, too, ask without wanting the body.
+    // Load balancers, too, send requests whose body they do not need.
     GetOrHead,
 }
 
@@ -84,7 +84,7 @@ impl Methods {
     }
 }
 
-/// Reason that a request has no route; each has a message that says what to send instead.
+/// Reason that a request has no route; each has a message with the correct request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoRoute {
     /// Missing, repeated or malformed `Host`.
@@ -106,7 +106,7 @@ struct Row {
     auth: Auth,
     label: &'static str,
     is_logged: bool,
-    /// Route with the variable part of its path, which is empty where the path has none.
+    /// Route with the variable part of its path, which is empty if the path has none.
     route: RouteOf,
 }
 
@@ -241,7 +241,7 @@ impl Route<'_> {
         self.row().methods
     }
 
-    /// True where a request leaves a line in the log, and counts in the metrics of requests.
+    /// True if a request leaves a line in the log, and counts in the metrics of requests.
     pub(crate) fn is_logged(&self) -> bool {
         self.row().is_logged
     }
@@ -254,7 +254,7 @@ pub(crate) fn route<'a>(method: &Method, path: &'a str) -> Result<Route<'a>, NoR
     if methods.allow(method) { Ok(found) } else { Err(NoRoute::Method(methods.names())) }
 }
 
-/// Route at a path, whatever the method.
+/// Route at a path, for any method.
 fn find(path: &str) -> Option<Route<'_>> {
     ROWS.iter().find_map(|row| row.find(path))
 }

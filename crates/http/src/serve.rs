@@ -1,4 +1,4 @@
-//! The public listener: which connections are served, and which are told that there is no room.
+//! The public listener: serves connections up to its limit, and refuses those beyond it.
 //!
 //! - Within the limits, of all connections and of one address, a connection is served.
 //! - Beyond them, one on a spare place ([`ConnectionLimiter`]) is answered `overloaded` and closed. Probes
@@ -9,8 +9,9 @@
 //! the listener is dropped; those that there are finish ([`connection`]). Operations do not end
 //! with their connections: the engine owns them.
 //!
-//! [`PublicApi::ask`] answers within the process what the listener answers to a socket: the same service, with
-//! the same keys, limits and line in the log. The connection is a pipe in memory, and nobody counts it.
+//! [`PublicApi::ask`] answers within the process as the listener answers to a socket: the same
+//! service, with the same keys, limits and line in the log. The connection is a pipe in memory, and not
+//! counted.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -40,18 +41,18 @@ use crate::reply::{HttpResponse, problem, with_request_id};
 use crate::route::route;
 use crate::service::Service;
 
-/// Parts of a process that the public API asks.
+/// Parts of a process that the public API uses.
 #[derive(Debug, Clone)]
 pub struct Ports {
     /// Completions, operations and accounts.
     pub engine: Arc<Engine>,
     /// Usage.
     pub reports: Arc<dyn HolderReports>,
-    /// Traces of requests; `None` where they are off.
+    /// Traces of requests; `None` if they are off.
     pub tracer: Option<Arc<Tracer>>,
 }
 
-/// The public API of this process: for its listener, and for whoever asks it within the process.
+/// The public API of this process: for its listener, and for callers within the process.
 #[derive(Debug, Clone)]
 pub struct PublicApi(Arc<Service>);
 
@@ -80,7 +81,7 @@ impl PublicApi {
     ///
     /// # Errors
     ///
-    /// A `hyper::Error` where the answer broke off before its head.
+    /// A `hyper::Error` if the answer broke off before its head.
     pub async fn ask(
         &self,
         request: http::Request<Bytes>,
@@ -98,7 +99,8 @@ pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
     let connections = TaskTracker::new();
     let mut tick = tokio::time::interval(RefusalLog::TICK);
     loop {
-        // A tick that drops `accept` loses no connection: whatever it did not return is still in the backlog.
+        // A tick that drops `accept` loses no connection: those that it did not return are still in the
+        // backlog.
         let accepted = tokio::select! {
             accepted = accept(&listener, departure.over()) => accepted,
             _ = tick.tick() => {
@@ -132,7 +134,7 @@ pub async fn serve(listener: Listener, PublicApi(service): PublicApi) {
     finish(&connections).await;
 }
 
-/// The answer on a connection beyond the limit: whoever watches the process is heard all the same.
+/// The answer on a connection beyond the limit: probes are still answered.
 async fn answer_beyond_limit(
     service: &Service,
     request: http::Request<Incoming>,

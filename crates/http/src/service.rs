@@ -47,7 +47,7 @@ pub(crate) struct Service {
     pub(crate) live: Arc<LiveOptions>,
     pub(crate) description: Description,
     pub(crate) counts: Arc<RequestMetrics>,
-    /// Begins the traces of requests; `None` where they are off.
+    /// Begins the traces of requests; `None` if they are off.
     pub(crate) tracer: Option<Arc<Tracer>>,
     pub(crate) bodies: BodyBudget,
     pub(crate) departure: Departure,
@@ -87,7 +87,7 @@ impl Service {
         self.sent(answer, id)
     }
 
-    /// An answer as it goes out: it ends its connection where the process is about to end.
+    /// An answer as it goes out: with `connection: close` if the process is about to end.
     fn sent(&self, mut answer: HttpResponse, id: Uuid) -> HttpResponse {
         if self.departure.is_announced() {
             answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -95,7 +95,7 @@ impl Service {
         with_request_id(answer, id)
     }
 
-    /// Answers one request with a line in the log, whatever becomes of it.
+    /// Answers one request with a line in the log, for every outcome.
     async fn answer_logged(
         &self,
         (id, client): (Uuid, Client),
@@ -137,7 +137,8 @@ impl Service {
         body: Upload,
         log: &mut RequestLog,
     ) -> Result<HttpResponse, Problem> {
-        // Once: the limits of a request are the same to its end, whatever takes their place meanwhile.
+        // Loaded once: the limits of a request are the same to its end, even if a reload replaces them
+        // meanwhile.
         let (options, client) = self
             .live
             .read(|config| (config.options, client(&config.trusted, log.client, &head.headers)));
@@ -211,13 +212,13 @@ impl Service {
         }
     }
 
-    /// Answers on a route that wants no API key.
+    /// Answers on a route that requires no API key.
     async fn answer_open(&self, route: Route<'_>) -> Result<HttpResponse, Problem> {
         let probe = match route {
             Route::OpenApi => return Ok(self.description.document()),
             Route::Docs => return Ok(self.description.page()),
             Route::Health | Route::Ready => answer_probe(&self.engine, route).await,
-            // A row that does not ask for a key opens nothing of a caller's.
+            // A row without a key gives access to no resource of a caller.
             Route::Completions
             | Route::Quotes
             | Route::Operation(_)

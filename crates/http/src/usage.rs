@@ -1,11 +1,11 @@
-//! Endpoints of usage, for the API key that asks: Holdfast's own, and two of OpenAI's. They tell of
-//! that key alone, or of its whole wallet where the key was issued so.
+//! Endpoints of usage, for the calling API key: Holdfast's own, and two of OpenAI's. They report only that key,
+//! or its whole wallet if the key was issued so.
 //!
-//! Whole buckets, in UTC: OpenAI's `start_time` is moved back to the beginning of its bucket, and
-//! `end_time` to the end of its own. A page says where the next one begins, and nothing else: it is
-//! good for any query whose buckets begin there, too.
+//! Whole buckets, in UTC: OpenAI's `start_time` is moved back to the beginning of its bucket, and `end_time` to
+//! the end of its own. A page contains only the start of the next one: it is good for any query whose buckets
+//! begin there, too.
 //!
-//! What is not known is refused and never ignored: a filter that did nothing would show too much.
+//! Unknown parameters are refused and never ignored: an ignored filter would show too much.
 
 mod query;
 
@@ -36,12 +36,12 @@ pub(crate) struct UsageAsk<'a> {
 }
 
 impl UsageAsk<'_> {
-    /// The API key that asks.
+    /// The calling API key.
     const fn api_key(&self) -> ApiKeyId {
         self.caller.api_key.id
     }
 
-    /// Wallet whose usage the caller reads; `None` where it is that of its API key alone.
+    /// Wallet whose usage the caller reads; `None` if it is only that of its API key.
     const fn wallet(&self) -> Option<WalletId> {
         match self.caller.api_key.grant.usage {
             UsageGrant::Key => None,
@@ -117,7 +117,7 @@ struct Buckets {
     next_page: Option<String>,
 }
 
-/// The page that is asked for. A bucket in which nothing finished has no results.
+/// The requested page. A bucket without a finished operation has no results.
 async fn buckets(reports: &dyn HolderReports, query: &BucketQuery) -> Result<Buckets, Problem> {
     let (scope, interval) = (query.scope(), query.interval());
     let [first, end] = query.page().map(seconds);
@@ -154,7 +154,7 @@ async fn read(
     reports.usage(request).await.map_err(|error| unavailable(&error))
 }
 
-/// Interval, model and currency of sums; no model where they are of all.
+/// Interval, model and currency of sums; no model if they are of all.
 type SumKey = (Timestamp, String, String);
 
 fn add(sums: &mut BTreeMap<SumKey, ModelUsage>, key: SumKey, more: ModelUsage) {

@@ -1,5 +1,5 @@
-//! The client of node listeners: a connection of its own for each relay, and never a proxy, whatever the
-//! environment says, because addresses of nodes are those of a private network.
+//! The client of node listeners: a connection of its own for each relay, and never a proxy, even if the
+//! environment names one, because addresses of nodes are those of a private network.
 
 use std::time::Duration;
 
@@ -21,9 +21,9 @@ use tokio::time::timeout;
 
 use super::{CLAIM, NONCE, PROOF, TAPE, header};
 
-/// Timeout to reach another node and get its head: nobody waits for that alone.
+/// Timeout to reach another node and get its head: no caller waits only for this answer.
 const ANSWER: Duration = Duration::from_secs(3);
-/// The most that is read ahead of what a relay has told.
+/// The most that is read of a relay ahead of its reader.
 const READ_AHEAD: usize = 32 << 10;
 
 /// Reaches other nodes by their addresses.

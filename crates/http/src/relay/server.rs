@@ -1,6 +1,6 @@
-//! The node listener. It serves relays and nothing else, and answers everything that is wrong with 404: who
-//! has no proof learns nothing of which operations there are. Connections are bounded, because its callers are
-//! other processes of one operator; more than that is a mistake somewhere, which the log tells once a second.
+//! The node listener. It serves only relays, and answers every invalid request with 404: a client without a
+//! proof cannot learn which operations exist. Connections are bounded, because its callers are other processes
+//! of one operator; more than that is a misconfiguration, which is logged once a second.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,10 +1,10 @@
-//! Queries of usage: what may be asked, and in which words. A parameter that is not known, stands
-//! twice, or has a value that it cannot have is refused by its name.
+//! Queries of usage: the parameters and their values. A parameter that is unknown, stands twice, or has a value
+//! that it cannot have is refused by its name.
 //!
 //! OpenAI's clients write a list as `name[]=a&name[]=b`, others as `name=a&name=b`: both are read.
 //!
-//! A page is named by the moment that it begins at, not by a number of rows: buckets of time do not
-//! move while somebody pages. A limit bounds the buckets of a page, so that no query reads a book.
+//! A page is named by the moment that it begins at, not by a number of rows: buckets of time do not move while
+//! a client pages. A limit bounds the buckets of a page, so that no query reads a whole ledger.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,11 +20,11 @@ use crate::problem::Problem;
 
 const HOUR: i64 = 3_600;
 const DAY: i64 = 86_400;
-/// Values in one query, so that nobody has a long one compared with itself.
+/// Values in one query, so that no stored value is compared with a long list.
 const VALUES_MAX: usize = 128;
 /// The last second whose year has four digits.
 const SECONDS_MAX: i64 = 253_402_300_799;
-/// Days that are told hour by hour, day by day and month by month at most.
+/// Days that are reported by the hour, by the day and by the month at most.
 const DAYS_MAX: [(UsageInterval, i64); 3] =
     [(UsageInterval::Hour, 31), (UsageInterval::Day, 366), (UsageInterval::Month, 3_660)];
 
@@ -60,10 +60,10 @@ pub(super) struct BucketQuery {
     page: Range<i64>,
     end: i64,
     groups: Vec<Group>,
-    /// The only models; all where there are none.
+    /// The only models; all if the list is empty.
     models: Vec<String>,
     scope: UsageScope,
-    /// False where other API keys are asked for, of which nothing is told.
+    /// False if other API keys are requested, which have no results.
     is_own: bool,
 }
 
@@ -79,7 +79,7 @@ impl UsageQuery {
             )
         })?;
         let from = params.hour("from")?.unwrap_or_else(|| Counter::SpendMonth.window(now));
-        // The hour that runs is told as far as it is over.
+        // The current hour is reported as far as it is over.
         let to = params.hour("to")?.unwrap_or_else(|| next_hour(now));
         let (first, last) = (from.as_micros(), to.as_micros());
         if first >= last {
@@ -95,7 +95,7 @@ impl UsageQuery {
     }
 }
 
-/// The interval, and true where models are told apart.
+/// The interval, and true if models are distinguished.
 fn grouping(by: &str) -> Option<(UsageInterval, bool)> {
     let (interval, model) = by.split_once(',').unwrap_or((by, ""));
     let interval = match interval {
@@ -141,7 +141,7 @@ impl BucketQuery {
                 "`end_time` is not after `start_time`, and is not included.",
             ));
         }
-        // At least the bucket that begins at the start, also where that is in the future.
+        // At least the bucket that begins at the start, even if that is in the future.
         let end = asked_for.unwrap_or(until).max(start.saturating_add(1));
         let start = start.saturating_sub(start.rem_euclid(width));
         let end = end.saturating_sub(1).div_euclid(width).saturating_add(1).saturating_mul(width);
@@ -178,7 +178,7 @@ impl BucketQuery {
                 let is_own = asked_for.is_empty() || asked_for.contains(&own.as_str());
                 (UsageScope::ApiKey(api_key), is_own)
             }
-            // Of all its keys together, or of the one that asks: others are not told apart.
+            // All keys of the wallet together, or the calling one: other keys are not listed separately.
             Some(wallet) if asked_for.is_empty() => {
                 if groups.contains(&Group::ApiKey) {
                     let message = "This API key reads the usage of its whole wallet, whose keys are \
@@ -277,7 +277,7 @@ impl OpenAiEndpoint {
         }
     }
 
-    /// Days on a page where nothing is asked for, and the most.
+    /// Days on a page by default, and the most.
     const fn days(self) -> std::ops::RangeInclusive<i64> {
         match self {
             Self::Completions => 7..=31,
@@ -352,7 +352,7 @@ impl<'a> Params<'a> {
     }
 }
 
-/// A name that somebody else chose, as far as it is told back.
+/// A name that the caller chose, as far as an error repeats it.
 fn shown(name: &str) -> String {
     name.chars().take(64).collect()
 }
