@@ -1,7 +1,8 @@
-//! Brand of holders' pages: the operator's name and logo, where their customers get help, and where they pay.
+//! Brand of holders' pages: the operator's name and logo, the address of customer support, and the address of
+//! payment.
 //!
-//! Addresses are `https`, or `http` on this machine: a page with a password links to nothing that a network may change.
-//! The logo is read at the start, and served by the console itself.
+//! Addresses are `https`, or `http` on this machine: a page with a password links to no page that a network may
+//! change. The logo is read at the start, and served by the console itself.
 
 use std::io::Read;
 use std::path::Path;
@@ -98,8 +99,8 @@ fn read_logo(path: &str) -> Result<LogoFile, String> {
     Ok(LogoFile { media_type, bytes })
 }
 
-/// Kind of a picture by its content, whatever its name. An SVG with a script is none, although the console serves it
-/// under a policy that runs none.
+/// Kind of a picture by its content, independent of its name. An SVG with a script is refused, although the
+/// console serves it under a policy that runs none.
 fn media_type(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(PNG) {
         return Some("image/png");

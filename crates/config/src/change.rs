@@ -2,9 +2,8 @@
 //! settings that it keeps until it is started again, and changes that the operator probably did not
 //! mean.
 //!
-//! A new setting belongs in exactly one of two lists: `change_to`, and then `take` must assign it,
-//! or `kept_against`, and then `take` must leave it. The gateway replaces its parts; nothing is
-//! replaced here.
+//! A new setting belongs in exactly one of two lists: `change_to`, and then `take` must assign it, or
+//! `kept_against`, and then `take` must leave it. The gateway replaces its parts; no part is replaced here.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ use holdfast_engine::Model;
 use crate::config::Config;
 use crate::process::LimitsConfig;
 
-/// The difference between what runs and what the file says now.
+/// The difference between the running configuration and the file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Change {
     /// Models that are new.
@@ -27,12 +26,12 @@ pub struct Change {
     pub taken: Vec<String>,
     /// Settings that keep their value until the process is started again.
     pub kept: Vec<&'static str>,
-    /// Models that promise something else under the same contract version.
+    /// Models that make other promises under the same contract version.
     pub same_contract: Vec<(PublicModelId, u32)>,
 }
 
 impl Change {
-    /// True where no list of replaceable settings has an entry: a reload would replace nothing.
+    /// True if no list of replaceable settings has an entry: a reload would replace no part.
     pub fn is_nothing(&self) -> bool {
         [&self.added, &self.removed, &self.changed, &self.taken].iter().all(|list| list.is_empty())
     }
@@ -53,7 +52,7 @@ impl Config {
                 change.taken.push(setting);
             }
         }
-        // All of them: one that is not compared below is a variable that nothing uses.
+        // All of them: the compiler reports one that is not compared below as an unused variable.
         let LimitsConfig {
             header_bytes,
             body_bytes,

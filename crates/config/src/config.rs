@@ -44,8 +44,8 @@ const DATABASE_VARIABLE: &str = "HOLDFAST_DATABASE_URL";
 /// Step at which a build with failpoints stops for ever; other builds do not look at it.
 const FAILPOINT_VARIABLE: &str = "HOLDFAST_FAILPOINT";
 
-/// Text of the configuration that runs without a file: SQLite beside the process and the simulated
-/// provider, so that nothing leaves this machine.
+/// Text of the configuration that runs without a file: SQLite in the working folder and the simulated provider,
+/// so that no data leaves this machine.
 pub(crate) const EMBEDDED: &str = include_str!("embedded.toml");
 
 /// Everything that an operator can set.
@@ -53,7 +53,7 @@ pub(crate) const EMBEDDED: &str = include_str!("embedded.toml");
 pub struct Config {
     /// Path of the file that was read; `None`: the embedded default.
     pub file: Option<PathBuf>,
-    /// Stamp of the file, taken before its text was read; `None` where it is no regular file.
+    /// Stamp of the file, taken before its text was read; `None` if it is no regular file.
     pub stamp: Option<FileStamp>,
     /// Secrets that are written in the file although others may read it.
     pub exposure: Option<SecretExposure>,
@@ -81,8 +81,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// The mistakes of prices that the database knows with other numbers; `None` where one of them is not of
-    /// this configuration.
+    /// The mistakes of prices that the database has with other numbers; `None` if one of them is not of this
+    /// configuration.
     pub fn price_mistakes<W: fmt::Display>(
         &self,
         conflicts: Vec<(PriceVersionId, W)>,
@@ -113,7 +113,7 @@ pub fn load_for(file: Option<&Path>, uses: SecretUse) -> Result<Config, BadConfi
     let Some(file) = file else {
         let config = parse("embedded default", EMBEDDED, &environment::process, uses)?;
         let admin = Some(embedded_admin(&environment::process));
-        // Nobody but this machine reaches it, and it is what a newcomer tries first.
+        // Only this machine reaches it, and newcomers try it first.
         let console = ConsoleConfig { playground: true, ..ConsoleConfig::default() };
         return Ok(Config { admin, console, ..config });
     };
@@ -127,8 +127,8 @@ pub fn load_for(file: Option<&Path>, uses: SecretUse) -> Result<Config, BadConfi
     Ok(Config { file: Some(file.to_path_buf()), stamp, exposure, ..config })
 }
 
-/// Reads a file once more. What is no regular file can be read at the start only: whoever opens a
-/// pipe again may wait for ever.
+/// Reads a file once more. A file that is not regular can be read at the start only: a second open of a pipe
+/// may wait for ever.
 ///
 /// # Errors
 ///
@@ -271,10 +271,11 @@ fn whole<T>(table: Option<Option<T>>) -> Option<Option<T>> {
     table.map_or(Some(None), |read| read.map(Some))
 }
 
-/// The operator's listener of the embedded default, where the console is. Nobody knows its token.
+/// The operator's listener of the embedded default, with the console. Its token is empty, which admits no
+/// client.
 fn embedded_admin(environment: Environment<'_>) -> AdminConfig {
     let given = environment::overriding(environment, ADMIN_LISTEN_VARIABLE);
-    // What is no address was a mistake of the reading before.
+    // An invalid address was already reported when the file and the environment were read.
     let listen = given.and_then(|listen| ListenAddress::parse(&listen).ok());
     AdminConfig {
         listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8081)).into()),
@@ -286,7 +287,7 @@ fn embedded_admin(environment: Environment<'_>) -> AdminConfig {
     }
 }
 
-/// The addresses to listen on, where the environment has some.
+/// The addresses to listen on, if the environment has some.
 fn override_listen(
     document: &Document<'_>,
     environment: Environment<'_>,
@@ -296,7 +297,7 @@ fn override_listen(
     if let Some(listen) = environment::overriding(environment, ADMIN_LISTEN_VARIABLE) {
         match (ListenAddress::parse(&listen), admin) {
             (Ok(listen), Some(admin)) => admin.listen = listen,
-            // Nothing to move; the embedded default's comes later.
+            // No listener to move; the embedded default's comes later.
             (Ok(_), None) => {}
             (Err(error), _) => document.mistake_in_variable(ADMIN_LISTEN_VARIABLE, error),
         }

@@ -1,7 +1,7 @@
 //! `[console]`: the listener of holders' pages, and what all pages have.
 //!
-//! Holders' pages are nothing without a password, so an address beyond this machine wants `https` here; there is
-//! nothing else on the listener that could be served without it.
+//! Holders' pages require a password, so an address beyond this machine requires `https` here; the listener has
+//! no other content that could be served without it.
 
 use std::net::SocketAddr;
 
@@ -18,7 +18,7 @@ use crate::process::networks;
 pub struct ConsoleConfig {
     /// Listener of the holders alone; unset: they have no pages.
     pub holders: Option<HoldersConfig>,
-    /// True where pages have the playground.
+    /// True if pages have the playground.
     pub playground: bool,
     /// Operator's brand on holders' pages.
     pub brand: BrandConfig,
@@ -30,7 +30,7 @@ pub struct HoldersConfig {
     pub listen: ListenAddress,
     /// Address that people type. Unset: loopback names with the listener's port.
     pub url: Option<AdminUrl>,
-    /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
+    /// Proxies in front, whose `X-Forwarded-For` is believed as the clients' address.
     pub proxies: Vec<Network>,
 }
 

@@ -1,10 +1,10 @@
 //! A TOML document while it is read: every value knows its line, and every mistake is kept until
 //! all have been found. The meaning of values belongs to the modules of the tables.
 //!
-//! `Document` owns the text and collects the mistakes. `Table` hands out `Field`s by key, and
-//! remembers which keys were asked for: the set of known keys is the code that reads them, not a
-//! list beside it. At the end of a table `refuse_unknown` reports the other keys, with the nearest
-//! known word. A table that is dropped without that call is a bug, which debug builds assert.
+//! `Document` owns the text and collects the mistakes. `Table` hands out `Field`s by key, and remembers which
+//! keys were read: the set of known keys is the code that reads them, not a separate list. At the end of a
+//! table `refuse_unknown` reports the other keys, with the nearest known word. A table that is dropped without
+//! that call is a bug, which debug builds assert.
 //!
 //! Reading a bad value gives `None` and records a mistake; callers go on with the next value, so
 //! that one run reports everything. Positions are byte offsets, which become line numbers in a
@@ -21,8 +21,8 @@ use crate::environment::Environment;
 use crate::secret_file;
 use holdfast_wire::nearest::nearest;
 
-/// Part of a configuration's secrets that is used. Whoever reads it for one command need not have
-/// the others in the environment.
+/// Part of a configuration's secrets that is used. A command that needs one of them works without the others in
+/// the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SecretUse {
     /// All of them, as `serve` and `check-config` do.
@@ -33,8 +33,7 @@ pub enum SecretUse {
     Database,
 }
 
-/// Stands for a variable that is not set and not used: long enough for every rule, and a secret of
-/// nothing.
+/// Stands for a variable that is not set and not used: long enough for every rule, and the secret of no part.
 const UNUSED: &str = "a-variable-that-is-not-set-and-not-used";
 
 impl SecretUse {
@@ -48,8 +47,8 @@ impl SecretUse {
     }
 }
 
-/// A mistake in a configuration: its place, and a text that says what to do about it. The text
-/// never has a value that could be a secret.
+/// A mistake in a configuration: its place, and a text with the correction. The text never has a value that
+/// could be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     place: SourceLocation,
@@ -79,7 +78,7 @@ impl fmt::Display for Mistake {
     }
 }
 
-/// The text of a file, the environment that it may ask for, and what was found wrong so far.
+/// The text of a file, the environment that it may refer to, and the mistakes found so far.
 pub(crate) struct Document<'a> {
     file: &'a str,
     text: &'a str,
@@ -101,7 +100,7 @@ impl<'a> Document<'a> {
         Self { file, text, environment, uses, mistakes, literal_secrets }
     }
 
-    /// Reads the syntax; where that is wrong nothing else can be known.
+    /// Reads the syntax; `None` if that is wrong, because no key is known then.
     pub(crate) fn parse(&self) -> Option<Spanned<DeTable<'a>>> {
         match DeTable::parse(self.text) {
             Ok(root) => Some(root),
@@ -116,7 +115,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// True where it is read to be served, or checked for that.
+    /// True if it is read to be served, or checked for that.
     pub(crate) fn is_served(&self) -> bool {
         self.uses == SecretUse::All
     }
@@ -135,7 +134,7 @@ impl<'a> Document<'a> {
     }
 
     fn line(&self, at: usize) -> usize {
-        // Counted anew for each mistake: few have any, and nothing has to be kept for the others.
+        // Counted anew for each mistake: few documents have any, and the others need no table of lines.
         let before = self.text.get(..at).unwrap_or(self.text);
         before.matches('\n').count().saturating_add(1)
     }
@@ -165,8 +164,8 @@ impl<'a> Document<'a> {
     }
 }
 
-/// A table of the file, or an empty one in place of a table that is missing. Records the keys that
-/// were asked for: every other key is unknown, and refused.
+/// A table of the file, or an empty one in place of a table that is missing. Records the keys that were read:
+/// every other key is unknown, and refused.
 pub(crate) struct Table<'d> {
     document: &'d Document<'d>,
     entries: Option<&'d DeTable<'d>>,
@@ -188,7 +187,7 @@ impl<'d> Table<'d> {
         Self { document, entries, at, path, known, refused, checked: Cell::new(false) }
     }
 
-    /// True where the file has this table, even with nothing in it.
+    /// True if the file has this table, even an empty one.
     pub(crate) fn is_present(&self) -> bool {
         self.entries.is_some()
     }
@@ -232,7 +231,7 @@ impl<'d> Table<'d> {
         field
     }
 
-    /// A key that means nothing here although something else knows it: `why` goes on from its name.
+    /// A key without a meaning here although another table or kind knows it: `why` goes on from its name.
     pub(crate) fn refuse(&self, key: &'static str, why: &str) {
         if let Some(field) = self.entry(key) {
             self.refused.borrow_mut().push(key);
@@ -240,7 +239,7 @@ impl<'d> Table<'d> {
         }
     }
 
-    /// A table; an empty one where the file has none.
+    /// A table; an empty one if the file has none.
     pub(crate) fn table(&self, key: &'static str) -> Self {
         let found = self.field(key).and_then(|field| field.table());
         // Readers of a table need no second path for a missing one: an empty table gives each
@@ -248,7 +247,7 @@ impl<'d> Table<'d> {
         found.unwrap_or_else(|| Self::new(self.document, None, self.at, self.join(key)))
     }
 
-    /// An array of tables; none where the file has none.
+    /// An array of tables; empty if the file has none.
     pub(crate) fn tables(&self, key: &'static str) -> Vec<Self> {
         let Some(field) = self.field(key) else { return Vec::new() };
         let DeValue::Array(items) = field.value else {
@@ -282,18 +281,18 @@ impl<'d> Table<'d> {
             .collect()
     }
 
-    /// Leaves the rest alone, where nothing can be said about it.
+    /// Leaves the rest unchecked, if no other key can be judged.
     pub(crate) fn ignore_unknown(&self) {
         self.checked.set(true);
     }
 
-    /// Refuses what nobody asked for.
+    /// Refuses the keys that were not read.
     pub(crate) fn refuse_unknown(&self) {
         self.checked.set(true);
         let known = self.known.borrow();
         for name in self.entries.into_iter().flat_map(DeTable::keys) {
             let written: &str = name.get_ref();
-            // A refused key has its mistake already, which says more than that it is unknown.
+            // A refused key has its mistake already, which is more precise than that it is unknown.
             if known.contains(&written) || self.refused.borrow().contains(&written) {
                 continue;
             }
@@ -310,7 +309,7 @@ impl<'d> Table<'d> {
     }
 }
 
-/// Advice that goes on from a message of the TOML reader; empty where that message is enough.
+/// Advice that goes on from a message of the TOML reader; empty if that message is enough.
 fn advice(message: &str) -> &'static str {
     if message.starts_with("duplicate") {
         ": it is written above already; write a key, and a table in single brackets, once"
@@ -321,7 +320,7 @@ fn advice(message: &str) -> &'static str {
     }
 }
 
-/// Asks whether the nearest of the known words was meant; nothing where none is near.
+/// Suggests the nearest of the known words; empty if none is near.
 pub(crate) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let nearest = nearest(written, known);
     nearest.map_or_else(String::new, |nearest| format!("did you mean `{nearest}`? "))
@@ -347,7 +346,7 @@ pub(crate) struct Field<'d> {
 }
 
 impl<'d> Field<'d> {
-    /// Something is wrong with this value: `what` goes on from its name.
+    /// Reports a mistake of this value: `what` goes on from its name.
     pub(crate) fn mistake(&self, what: impl fmt::Display) {
         self.document.mistake(self.at, format!("`{}` {what}", self.path));
     }

@@ -1,5 +1,5 @@
-//! The environment of the process. The only file that reads it: everything else is given a lookup,
-//! so that a test can say what is set.
+//! The environment of the process. The only file that reads it: all other code gets a lookup, so that a test
+//! can choose the variables.
 
 use std::env::VarError;
 use std::ffi::OsString;
@@ -15,7 +15,7 @@ pub(crate) fn process(name: &str) -> Option<String> {
     match std::env::var(name) {
         Ok(value) => Some(value),
         Err(VarError::NotPresent) => None,
-        // Not as if it were not set: whatever it is then judged by tells that it is wrong.
+        // Not as if it were unset: the check of its value will report that it is wrong.
         Err(VarError::NotUnicode(value)) => Some(value.to_string_lossy().into_owned()),
     }
 }
@@ -40,7 +40,7 @@ pub fn allows_core_dumps() -> bool {
     process("HOLDFAST_CORE_DUMPS").as_deref() == Some("1")
 }
 
-/// Value of a variable that overrides something; an empty one overrides nothing.
+/// Value of a variable that overrides a setting; an empty one overrides none.
 pub(crate) fn overriding(environment: Environment<'_>, name: &str) -> Option<String> {
     environment(name).filter(|value| !value.is_empty())
 }

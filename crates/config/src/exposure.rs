@@ -1,8 +1,8 @@
 //! Secrets that are written in a configuration file which others may read.
 //!
-//! Such a file is taken all the same: its readers may be few and known, as where a service's group reads
-//! a file of root's. A check, a start and a reload warn of it once, by the names of the keys. A file that
-//! names variables and other files has no secret, and may be read by everybody.
+//! Such a file is still accepted: its readers may be few and known, as when a service's group reads a file of
+//! root's. A check, a start and a reload warn of it once, by the names of the keys. A file that names variables
+//! and other files contains no secret, and may be readable by all users.
 
 use std::fmt;
 use std::fs;
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 /// Read bits of the group and of everybody.
 const OTHERS_READ: u32 = 0o044;
 
-/// A file that others may read, and the keys of the secrets that are written in it; its text says what
-/// to do. No secret is in it.
+/// A file that others may read, and the keys of the secrets that are written in it; its text contains the
+/// remedy, and no secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretExposure {
     file: PathBuf,
@@ -21,7 +21,7 @@ pub struct SecretExposure {
 }
 
 impl SecretExposure {
-    /// Exposure of these fields by the mode of their file; `None` where there is none.
+    /// Exposure of these fields by the mode of their file; `None` if there is none.
     pub(crate) fn of(file: &Path, fields: &[String]) -> Option<Self> {
         if fields.is_empty() {
             return None;

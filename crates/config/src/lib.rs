@@ -1,12 +1,12 @@
 //! The configuration: one TOML file, checked as a whole, with every mistake reported together.
 //!
 //! [`load`] makes a [`Config`] of a file or a [`BadConfig`] with each mistake and its line;
-//! [`Config::change_to`] tells what a running process would take of another one. The values are the
-//! `Options` of the crates that they are for, where those have them.
+//! [`Config::change_to`] lists the settings that a running process would take from another one. The values are
+//! the `Options` of the crates that they are for, if those have them.
 //!
-//! Every option has an effect; a key without one is refused. What is not set has the value that
-//! `deploy/holdfast.toml` shows. Nothing is opened, bound or connected to here: that is wiring, and
-//! the gateway's. Secrets are read, and no type of this crate prints one.
+//! Every option has an effect; a key without one is refused. An unset option has the value that
+//! `deploy/holdfast.toml` shows. No file, socket or connection is opened here: that is wiring, and the
+//! gateway's. Secrets are read, and no type of this crate prints one.
 
 mod brand;
 mod change;

@@ -1,7 +1,7 @@
 //! Addresses that listeners are at: `IP:PORT`, or `localhost:PORT`, which is both loopback addresses.
 //!
-//! No name is looked up: `localhost` is loopback by its definition (RFC 6761), and whatever else a resolver
-//! says may be another address tomorrow, or one that other machines reach.
+//! No name is looked up: `localhost` is loopback by its definition (RFC 6761), and the answer of a resolver may
+//! be another address tomorrow, or one that other machines reach.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};

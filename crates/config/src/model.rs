@@ -1,13 +1,12 @@
 //! `[[models]]`: public models with their contracts and time-outs, and the routes that answer for
 //! them. Prices are read in `price`.
 //!
-//! A model is built only where each of its parts is free of mistakes, but all parts are read first,
-//! so that one run reports every mistake. A route may name a provider that has a mistake of its
-//! own: that provider is in the map as `None`, and the route is not blamed for it.
+//! A model is built only if each of its parts is free of mistakes, but all parts are read first, so that one
+//! run reports every mistake. A route may name a provider that has a mistake of its own: that provider is in
+//! the map as `None`, and the route is not blamed for it.
 //!
-//! Defaults of time-outs give way to a shorter `total`: whoever sets `total = "10s"` alone does not
-//! have to lower the others as well. A time-out that was written and is longer than `total` is a
-//! mistake.
+//! Defaults of timeouts give way to a shorter `total`: with only `total = "10s"` set, the others need not be
+//! lowered as well. A timeout that was written and is longer than `total` is a mistake.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -70,7 +69,7 @@ const COUNT_MAX: u64 = 1_000_000;
 
 type Providers<'d> = BTreeMap<&'d str, Option<ProviderKind>>;
 
-/// Every model without a mistake, and where their prices stand.
+/// Every model without a mistake, and the place of its prices in the file.
 pub(crate) fn all(
     root: &Table<'_>,
     providers: &Providers<'_>,
@@ -337,7 +336,7 @@ fn timeouts(table: &Table<'_>) -> Timeouts {
     };
     let [connect, first_token, between_tokens, total] =
         ["connect", "first_token", "between_tokens", "total"].map(given);
-    // Only defaults shrink to `total`. A longer value that somebody wrote is reported below.
+    // Only defaults shrink to `total`. A longer value that the operator wrote is reported below.
     let total = total.unwrap_or(TOTAL);
     let timeouts = Timeouts {
         connect: connect.unwrap_or(CONNECT),

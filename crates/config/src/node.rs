@@ -1,5 +1,5 @@
-//! `[node]`: what nodes on one database say to each other, where this one listens for that, and
-//! where the others reach it.
+//! `[node]`: the relay between nodes on one database: the address on which this one listens, and the address at
+//! which the others reach it.
 
 use holdfast_domain::NodeAddress;
 use holdfast_store::DatabaseUrl;
@@ -11,7 +11,7 @@ use crate::listen::ListenAddress;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RelayConfig {
     pub listen: ListenAddress,
-    /// Unset: where it listens.
+    /// Unset: the address on which it listens.
     pub advertise: Option<NodeAddress>,
 }
 

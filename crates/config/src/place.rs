@@ -11,8 +11,8 @@
 //! | | | | set | that server |
 //! | | | | | the database of the embedded default |
 //!
-//! An admin key is read from the environment or from a file of its owner's alone. Never from an
-//! argument: whoever is on the machine sees those. `http://` is for loopback: elsewhere a key would
+//! An admin key is read from the environment or from a file that only its owner can read. Never from an
+//! argument: all users of the machine see those. `http://` is for loopback: on other addresses a key would
 //! cross a network in plain text.
 
 use std::fmt;
@@ -29,7 +29,7 @@ use crate::value::Secret;
 const SERVER_VARIABLE: &str = "HOLDFAST_SERVER";
 const KEY_VARIABLE: &str = "HOLDFAST_ADMIN_KEY";
 const KEY_FILE_VARIABLE: &str = "HOLDFAST_ADMIN_KEY_FILE";
-/// Permissions of anybody but the owner.
+/// Permissions of users other than the owner.
 const OTHERS: u32 = 0o077;
 
 /// Place that a command works at.
@@ -41,7 +41,7 @@ pub enum CommandPlace {
     Server(AdminUrl),
 }
 
-/// Failure to tell a command's place; its text says what to set.
+/// Failure to find a command's place; its text names the setting to set.
 #[derive(Debug, thiserror::Error)]
 pub enum BadPlace {
     #[error("--server and --config are two places: give one of them")]
@@ -93,7 +93,7 @@ impl fmt::Display for PlaceSource {
 ///
 /// # Errors
 ///
-/// A [`BadPlace`] where two places are named, or a server that cannot be asked.
+/// A [`BadPlace`] if two places are named, or a server that cannot be used.
 pub fn place(config: Option<&Path>, server: Option<&str>) -> Result<CommandPlace, BadPlace> {
     place_in(config, server, &environment::process)
 }
@@ -125,7 +125,7 @@ fn place_in(
 ///
 /// # Errors
 ///
-/// A [`BadPlace`] where there is none, or two, or others may read it.
+/// A [`BadPlace`] if there is none, or two, or others may read it.
 pub fn admin_key() -> Result<Secret, BadPlace> {
     key(&environment::process)
 }

@@ -1,5 +1,5 @@
-//! `[[models.prices]]`, and `cost` of a route: what callers pay, and what the operator pays. Both
-//! say it in the same words.
+//! `[[models.prices]]`, and `cost` of a route: what callers pay, and what the operator pays. Both use the same
+//! keys.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::value::spell_moment;
 /// File and line of each price version.
 pub(crate) type PricePlaces = BTreeMap<PriceVersionId, SourceLocation>;
 
-/// Every price without a mistake, and where each stands.
+/// Every price without a mistake, and the place of each in the file.
 pub(crate) fn prices(
     model: &Table<'_>,
     id: Option<&PublicModelId>,
@@ -51,8 +51,8 @@ pub(crate) fn prices(
     prices
 }
 
-/// Now by this machine's clock, in microseconds: near enough to tell a price of the future. Charges
-/// go by the clock of the database.
+/// Now by this machine's clock, in microseconds: near enough to recognise a price of the future. Charges go by
+/// the clock of the database.
 fn now() -> Timestamp {
     let micros = OffsetDateTime::now_utc().unix_timestamp_nanos().div_euclid(1_000);
     Timestamp::from_micros(i64::try_from(micros).unwrap_or(i64::MAX))
@@ -83,7 +83,7 @@ fn price(
     Some(Price { effective_from: from.at, version: PriceVersion { id, currency, tariff: tariff? } })
 }
 
-/// Cost of a route to the operator: `Some(None)` where the file has no `cost`, `None` on a mistake.
+/// Cost of a route to the operator: `Some(None)` if the file has no `cost`, `None` on a mistake.
 pub(crate) fn cost(table: &Table<'_>) -> Option<Option<ProviderCost>> {
     if !table.is_present() {
         return Some(None);
@@ -114,8 +114,8 @@ fn tariff(table: &Table<'_>) -> Option<Tariff> {
     }
 }
 
-/// The rates of longer prompts; each image and request costs what it costs otherwise, if it does
-/// not say.
+/// The rates of longer prompts; the price of an image and of a request is that of the first tier, unless it is
+/// set.
 fn tier(table: &Table<'_>, first: Option<&UnitPrices>) -> Option<Tier> {
     let above = table
         .required("above_prompt_tokens", "above_prompt_tokens = 200_000, the longest before it")

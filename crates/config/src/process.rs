@@ -48,7 +48,7 @@ const HEARTBEATS_PER_LEASE: u32 = 3;
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
     pub listen: ListenAddress,
-    /// Address of the API as callers type it, for what is shown to them. Unset: where it listens.
+    /// Address of the API as callers type it, for display. Unset: the address on which it listens.
     pub url: Option<AdminUrl>,
     /// Unset: the name that a process on SQLite has, another one at each start on PostgreSQL.
     pub node: Option<NodeName>,
@@ -57,9 +57,9 @@ pub struct ServerConfig {
     pub drain: Duration,
     /// From the signal on: not ready, and yet everything is served.
     pub drain_delay: Duration,
-    /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
+    /// Proxies in front, whose `X-Forwarded-For` is believed as the clients' address.
     pub trusted_proxies: Vec<Network>,
-    /// Origins of pages in browsers that may call; none where CORS is off.
+    /// Origins of pages in browsers that may call; empty if CORS is off.
     pub cors_origins: Vec<AllowedOrigin>,
 }
 
@@ -67,11 +67,11 @@ pub struct ServerConfig {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdminConfig {
     pub listen: ListenAddress,
-    /// Bearer token of the metrics; an empty one lets nobody in.
+    /// Bearer token of the metrics; an empty one admits no client.
     pub token: Secret,
     /// Address that people type. Unset: loopback names with the listener's port.
     pub url: Option<AdminUrl>,
-    /// Proxies in front, whose `X-Forwarded-For` says who their clients are.
+    /// Proxies in front, whose `X-Forwarded-For` is believed as the clients' address.
     pub proxies: Vec<Network>,
     /// Bounds on what one wallet has in force.
     pub bounds: WalletBounds,
@@ -121,7 +121,7 @@ pub struct RetentionConfig {
 /// `[webhooks]`
 #[derive(Debug, Clone)]
 pub struct WebhooksConfig {
-    /// Origins that may be sent to whatever their scheme, port and addresses are.
+    /// Origins that may receive webhooks with any scheme, port and address.
     pub allow: Vec<Origin>,
 }
 
@@ -132,7 +132,8 @@ pub(crate) fn routes(table: &Table<'_>) -> CoolDown {
         .and_then(|field| u32::try_from(field.count(1..=1_000_000)?).ok())
         .unwrap_or(3);
     let first = span(table, "cool_down", MILLISECOND..=HOUR, Duration::from_secs(5));
-    // The default must not fall below a long `cool_down`: nobody wrote it, so nobody could mend it.
+    // The default must not fall below a long `cool_down`: the operator did not write it, and could not correct
+    // it.
     let usual = Duration::from_secs(60).max(first);
     let given = table.field("cool_down_max");
     let longest = given.as_ref().and_then(|field| field.span(MILLISECOND..=HOUR)).unwrap_or(usual);
@@ -182,7 +183,7 @@ pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
     server
 }
 
-/// Addresses and networks; none where the key is missing.
+/// Addresses and networks; empty if the key is missing.
 pub(crate) fn networks(table: &Table<'_>, key: &'static str) -> Vec<Network> {
     let field = table.field(key);
     field.and_then(|field| field.each(|item| item.parse(Network::parse))).unwrap_or_default()
@@ -203,7 +204,7 @@ fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
             server_secret.ok()
         })
         .collect();
-    // An empty array reads as "no secrets", but would mean "make one": ask which is meant.
+    // An empty array reads as "no secrets", but would mean "create one": the operator has to choose.
     if field.value.as_array().is_some_and(|items| items.is_empty()) {
         field.mistake(
             "is empty: name a secret, or remove the key to have one made beside the database",
@@ -265,7 +266,7 @@ fn bounds(table: &Table<'_>) -> (WalletBounds, u32) {
     (bounds, count("creations_per_minute", MOST, WalletBounds::CREATIONS_PER_MINUTE))
 }
 
-/// A listener: the setting that says where it is, that, and its table.
+/// A listener: the setting of its address, the address, and its table.
 type Listener<'t, 'd> = (&'static str, ListenAddress, &'t Table<'d>);
 
 /// No two listeners can have one address; port 0 is another one each time.
@@ -311,11 +312,11 @@ pub(crate) fn database(table: &Table<'_>) -> Option<DatabaseUrl> {
     url
 }
 
-/// True where a URL, as it is written, has a password in which no variable and no file stands.
+/// True if a URL, as it is written, has a password that contains no variable and no file.
 fn has_literal_password(url: &str) -> bool {
     let password = url
         .split_once("://")
-        // The last `@`, as the driver does: a password may have one that nobody encoded.
+        // The last `@`, as the driver does: a password may have one that was not encoded.
         .and_then(|(_scheme, rest)| rest.rsplit_once('@'))
         .and_then(|(user, _host)| user.split_once(':'))
         .map(|(_name, password)| password);
@@ -340,7 +341,7 @@ pub(crate) fn limits(table: &Table<'_>) -> LimitsConfig {
         connections_per_address: size(
             "connections_per_address",
             1..=MANY,
-            // All of them is nobody's; a balancer that is not listed still has most.
+            // All connections belong to no one address; a balancer that is not listed still has most.
             connections.saturating_mul(3).div_ceil(4),
         ),
         body_bytes_in_memory: size("body_bytes_in_memory", MANY..=LARGE, 268_435_456),

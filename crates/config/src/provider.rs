@@ -1,17 +1,17 @@
 //! `[providers.NAME]`: a provider's kind, its address and its credentials, as the options of its
 //! client.
 //!
-//! `kind` decides which other keys a table has. Every kind with a server shares `base_url`,
-//! `api_key`, `pool_idle`, `event_bytes`, `image_urls` and `idempotency_header`, which `server` reads;
-//! the function of a kind adds its own, and its defaults. Where the kind cannot be read, the other keys are left
-//! alone: nothing can be said about them.
+//! `kind` decides which other keys a table has. Every kind with a server shares `base_url`, `api_key`,
+//! `pool_idle`, `event_bytes`, `image_urls` and `idempotency_header`, which `server` reads; the function of a
+//! kind adds its own, and its defaults. If the kind cannot be read, the other keys are not judged: their
+//! meaning is unknown.
 //!
 //! Credentials come from `${NAME}` in most files. They are checked for characters that no header
 //! can carry, and no message has one. Whether a provider accepts them is not known here: that is
 //! for `holdfast check-config --probe`.
 //!
-//! A new kind has a row in `KINDS`, with its own keys and the function that reads them. The gateway
-//! needs no more: it makes one client of whatever options that function returns.
+//! A new kind has a row in `KINDS`, with its own keys and the function that reads them. The gateway needs no
+//! more: it makes one client of the options that the function returns.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -33,7 +33,7 @@ use crate::price::currency;
 /// A configured provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProviderKind {
-    /// Built in; reaches nobody.
+    /// Built in; reaches no server.
     Simulated,
     /// Any other: behind a server.
     Http(Box<HttpOptions>),
@@ -42,8 +42,8 @@ pub enum ProviderKind {
 /// Name of a kind, the keys that it has of its own, and the function that reads its table.
 struct KindRow(&'static str, &'static [&'static str], fn(&Table<'_>) -> Option<HttpOptions>);
 
-/// Every kind with a server. The first is the one for servers of no other kind: what a mistyped kind is
-/// told begins with it.
+/// Every kind with a server. The first is the one for servers of no other kind: the message for a mistyped kind
+/// begins with it.
 const KINDS: [KindRow; 6] = [
     KindRow("openai", &["output_bound_field", "finish_reasons"], openai),
     KindRow("anthropic", &["sampling", "late_system"], anthropic),
@@ -120,7 +120,7 @@ fn one(table: &Table<'_>, proxies: &Proxies) -> Option<ProviderKind> {
         ));
         None
     });
-    // `kind` is known where it names one, even if that one's keys have mistakes.
+    // `kind` is known if it names one, even if the keys of that kind have mistakes.
     if kind.is_some() {
         table.refuse_unknown();
     } else {
@@ -300,7 +300,7 @@ fn late_system(table: &Table<'_>) -> Option<LateSystem> {
     found
 }
 
-/// The keys of an account, where one of them is there; all of them or a mistake.
+/// The keys of an account, if one of them is there; all of them or a mistake.
 fn keys(table: &Table<'_>) -> Option<Option<AwsKeys>> {
     let id = table.field("access_key_id");
     let secret = match &id {
@@ -314,7 +314,7 @@ fn keys(table: &Table<'_>) -> Option<Option<AwsKeys>> {
         for field in [&secret, &token].into_iter().flatten() {
             field.mistake("goes with access_key_id: add that, or remove it");
         }
-        // Half of the keys: `Some(None)`, or the caller would ask for an `api_key` on top.
+        // Half of the keys: `Some(None)`, or the caller would report a missing `api_key` on top.
         return (secret.is_some() || token.is_some()).then_some(None);
     };
     // Read before the other two can end the function, so that its mistake is found as well.
@@ -356,7 +356,7 @@ fn base_url_or(table: &Table<'_>, usual: &str) -> Option<BaseUrl> {
     }
 }
 
-/// Options that every kind with a server shares; `None` where one of them has a mistake.
+/// Options that every kind with a server shares; `None` if one of them has a mistake.
 fn server(
     table: &Table<'_>,
     base_url: Option<BaseUrl>,

@@ -12,8 +12,8 @@ const ALLOWANCE_MAX: u64 = 1_000_000_000_000_000;
 /// `[roles]`
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RolesConfig {
-    /// Micros that one actor with the role support refunds in a UTC day, by currency. In one that has
-    /// none nothing.
+    /// Micros that one actor with the role support refunds in a UTC day, by currency. No refunds in a currency
+    /// without an entry.
     pub support_refunds: BTreeMap<Currency, Micros>,
 }
 

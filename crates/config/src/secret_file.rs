@@ -24,7 +24,7 @@ pub(crate) fn read(path: &str, configuration: &Path) -> Result<String, String> {
     let opened = secret_path::open(Path::new(path), configuration);
     let (file, _about) = opened.map_err(|refusal| message(path, refusal))?;
     let mut text = String::new();
-    // One more than may be tells that there is more.
+    // One byte more than the limit shows that the file is larger.
     file.take(BYTES_MAX.saturating_add(1))
         .read_to_string(&mut text)
         .map_err(|error| unreadable(path, &error))?;

@@ -8,7 +8,7 @@
 //! | entry | owner | write bits |
 //! |---|---|---|
 //! | folder that has the file or a link | accepted | not everybody's, sticky or not |
-//! | folder above it | accepted | not everybody's, unless it is sticky (`/tmp`): nobody else can replace an entry of it |
+//! | folder above it | accepted | not everybody's, unless it is sticky (`/tmp`): others cannot replace an entry of it |
 //! | each folder of a path with links | accepted | not the group's either, unless it is sticky |
 //! | link | accepted | none |
 //! | file | accepted | neither the group's nor everybody's |

@@ -1,15 +1,15 @@
 //! Settings on which the nodes of one database should agree, as one digest.
 //!
-//! Nodes whose models, prices, routes or limits differ answer the same request in different ways, or
-//! refuse on one node what another one takes. So each node keeps a digest of what it runs under in its
-//! row, and whoever administers sees that two differ. The digest does not tell in what: the files do.
+//! Nodes whose models, prices, routes or limits differ answer the same request in different ways, or refuse on
+//! one node what another one takes. So each node keeps a digest of its running settings in its row, and
+//! administrators see that two differ. The digest does not show the difference: the files do.
 //!
 //! Left out is what is a node's own: its addresses and name, the log, traces, the listeners of administration and
 //! nodes, the way to the database, proxies of its environment. Each part is spelled as the `Debug` of its
 //! type, with all its fields; a build whose types have other fields has other digests.
 //!
-//! Never: the text of a secret, or its length. Whether there is one is told, no more. The digest is keyed,
-//! so that whoever has the database alone confirms no guess of the rest.
+//! Never: the text of a secret, or its length. Only its presence counts. The digest is keyed, so that a reader
+//! of the database can confirm no guess of the rest.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -86,7 +86,7 @@ impl Config {
     }
 }
 
-/// The part of a provider's options that nodes share: no secret, and nothing of the machine.
+/// The part of a provider's options that nodes share: no secret, and no property of the machine.
 fn shared(HttpOptions { server, kind }: &HttpOptions) -> impl Debug + '_ {
     let ServerOptions {
         base_url,
@@ -105,7 +105,7 @@ fn shared(HttpOptions { server, kind }: &HttpOptions) -> impl Debug + '_ {
     (base_url, has_key, pool_idle, lengths, image_urls, key_header, kind)
 }
 
-/// Models in one order, whatever that of the file is.
+/// Models in one order, independent of the file's.
 fn by_id(models: &[Model]) -> BTreeMap<&str, &Model> {
     models.iter().map(|model| (model.contract.model.as_str(), model)).collect()
 }

@@ -18,7 +18,7 @@ pub struct FileStamp {
 }
 
 impl FileStamp {
-    /// Looks at the file that a path leads to; nothing else can be looked at.
+    /// Reads the metadata of the file that a path leads to; fails if it is no regular file.
     pub fn of(path: &Path) -> io::Result<Self> {
         let metadata = std::fs::metadata(path)?;
         // A pipe can be read once, and looks changed then.
@@ -37,7 +37,7 @@ impl From<&Metadata> for FileStamp {
             inode: metadata.ino(),
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
-            // `mtime` can be set back by whoever copies a file; `ctime` cannot.
+            // `mtime` can be set back by the copier of a file; `ctime` cannot.
             changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }

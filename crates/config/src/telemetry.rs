@@ -1,12 +1,13 @@
-//! `[telemetry]`: where traces go, how many, and what a caller's trace means. Off without an endpoint.
+//! `[telemetry]`: the endpoint of traces, their share, and the meaning of a caller's trace. Off without an
+//! endpoint.
 //!
 //! The standard's own variables override the file, as elsewhere the environment does:
 //!
 //! | variable | sets |
 //! |---|---|
-//! | `OTEL_SDK_DISABLED` | `true`: off, whatever else is set |
+//! | `OTEL_SDK_DISABLED` | `true`: off, even if the others are set |
 //! | `OTEL_TRACES_EXPORTER` | `none`: off; `otlp`: on, also without an endpoint |
-//! | `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL`, `OTEL_EXPORTER_OTLP_PROTOCOL` | `http/protobuf`, and nothing else |
+//! | `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL`, `OTEL_EXPORTER_OTLP_PROTOCOL` | only `http/protobuf` |
 //! | `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`, `OTEL_EXPORTER_OTLP_ENDPOINT` | the URL as it is; the start of one |
 //! | `OTEL_EXPORTER_OTLP_TRACES_HEADERS`, `OTEL_EXPORTER_OTLP_HEADERS` | `headers`, one list for all of the file's |
 //! | `OTEL_EXPORTER_OTLP_TRACES_TIMEOUT`, `OTEL_EXPORTER_OTLP_TIMEOUT` | `timeout`, in milliseconds |
@@ -29,7 +30,7 @@ use crate::environment::{Environment, overriding};
 use crate::value::parse_millionths;
 
 const PROTOCOL: &str = "http/protobuf";
-/// Endpoint of a collector on this machine, where the standard expects one.
+/// Endpoint of a collector on this machine, at the port of the standard.
 const USUAL_ENDPOINT: &str = "http://localhost:4318";
 const PATH: &str = "/v1/traces";
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,7 +60,7 @@ struct Settings {
     resource: BTreeMap<String, String>,
 }
 
-/// Reads the table, then the variables over it; `None` where traces are off.
+/// Reads the table, then the variables over it; `None` if traces are off.
 pub(crate) fn telemetry(
     document: &Document<'_>,
     table: &Table<'_>,

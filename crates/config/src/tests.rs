@@ -1,10 +1,9 @@
 //! Tests of whole configurations: the mistakes that are found, their lines and texts, and the
 //! values that a good file and the embedded default have.
 //!
-//! Each case is the least file that is accepted, with something replaced or added. That keeps a
-//! case short, and proves that the mistake comes from the change alone.
-//! Files that are handed out, the administration's settings, providers and contracts have files of
-//! their own beside this one.
+//! Each case is the least file that is accepted, with one part replaced or added. That keeps a case short, and
+//! proves that the mistake comes from the change alone. Files that are handed out, the administration's
+//! settings, providers and contracts have files of their own beside this one.
 
 mod administration;
 mod contract;
@@ -25,7 +24,7 @@ use crate::{BadConfig, Config, Mistake, ProviderKind, SecretUse};
 
 const DEPLOYED: &str = include_str!("../../../deploy/holdfast.toml");
 
-/// A file that says only what it must.
+/// A file with only the required settings.
 const LEAST: &str = r#"[providers.sim]
 kind = "simulated"
 [[models]]

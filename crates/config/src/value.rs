@@ -9,7 +9,7 @@
 //! | `0.25` | millionths, taken from the digits: a float could not hold each of them |
 //! | `2026-01-01T00:00:00Z` | a moment, in microseconds of UTC |
 //! | `"${NAME}"` | a secret, with the value of an environment variable in it |
-//! | `"${file:/run/secrets/key}"` | a secret, with what a file says in it |
+//! | `"${file:/run/secrets/key}"` | a secret, with the content of a file in it |
 //!
 //! Bounds are printed in the spelling that the key takes, so that they can be copied into the file.
 
@@ -72,7 +72,7 @@ impl<'d> Field<'d> {
         }
     }
 
-    /// A text that something makes a value of; the error goes on from the key's name.
+    /// A text that `parse` turns into a value; the error goes on from the key's name.
     pub(crate) fn parse<T, E: std::fmt::Display>(
         &self,
         parse: impl FnOnce(&'d str) -> Result<T, E>,
@@ -92,8 +92,8 @@ impl<'d> Field<'d> {
             self.expected("a whole number without quotes, like 1_024");
             return None;
         };
-        // TOML has hexadecimal, octal and binary integers too. Below zero and beyond 64 bits is no
-        // count, and is told the bounds like any other number.
+        // TOML has hexadecimal, octal and binary integers too. A number below zero or beyond 64 bits is no
+        // count, and its mistake shows the bounds like that of any other number.
         let count = u64::from_str_radix(integer.as_str(), integer.radix()).ok();
         let fits = count.filter(|count| bounds.contains(count));
         if fits.is_none() {
@@ -103,7 +103,7 @@ impl<'d> Field<'d> {
         fits
     }
 
-    /// A size or a number of things that this machine can count.
+    /// A size or a count that this machine can address.
     pub(crate) fn size(&self, bounds: RangeInclusive<u32>) -> Option<usize> {
         let (least, most) = bounds.into_inner();
         usize::try_from(self.count(u64::from(least)..=u64::from(most))?).ok()
@@ -176,8 +176,8 @@ impl<'d> Field<'d> {
         moment
     }
 
-    /// A secret, in which variables and files may stand. One without them is noted: whoever reads the
-    /// configuration reads it.
+    /// A secret, in which variables and files may stand. A secret without them is noted: readers of the
+    /// configuration can read it.
     pub(crate) fn secret(&self) -> Option<Secret> {
         let secret = self.expanded()?;
         if !self.text()?.contains("${") {
@@ -186,8 +186,8 @@ impl<'d> Field<'d> {
         Some(secret)
     }
 
-    /// A text in which `${NAME}` stands for an environment variable, and `${file:PATH}` for what a file
-    /// says. It need not be a secret, and is treated like one.
+    /// A text in which `${NAME}` stands for an environment variable, and `${file:PATH}` for the content of a
+    /// file. The text need not be a secret, and is treated like one.
     pub(crate) fn expanded(&self) -> Option<Secret> {
         let mut rest = self.text()?;
         let mut whole = String::new();
@@ -237,7 +237,7 @@ impl<'d> Field<'d> {
         Some(self.items()?.into_iter().filter_map(with_secret).collect())
     }
 
-    /// Several values, each by what `read` makes of it; `None` where one is a mistake.
+    /// Several values, each by the result of `read`; `None` if one is a mistake.
     pub(crate) fn each<T>(&self, read: impl Fn(&Self) -> Option<T>) -> Option<Vec<T>> {
         let read: Vec<_> = self.items()?.iter().map(read).collect();
         read.into_iter().collect()
@@ -287,7 +287,7 @@ pub(crate) fn parse_millionths(text: &str) -> Option<u64> {
     let text = text.strip_prefix('+').unwrap_or(text);
     let (units, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-    // Zeros beyond the sixth place say nothing; any other digit there would be lost.
+    // Zeros beyond the sixth place have no effect; any other digit there would be lost.
     let fraction = fraction.trim_end_matches('0');
     if units.is_empty() || !digits(units) || !digits(fraction) || fraction.len() > 6 {
         return None;
