@@ -1,4 +1,5 @@
-//! Admin keys: issued, rotated, revoked. Nobody grants what they have not, nor beyond their own end.
+//! Admin keys: issued, rotated, revoked. An administrator grants only rights that they have, and no end beyond
+//! their own.
 
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ pub struct NewAdminKey {
     pub ends_at: Option<Timestamp>,
 }
 
-/// An admin key that was issued or rotated, with its bearer where this very request made it.
+/// An admin key that was issued or rotated, with its bearer if this very request created it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuedAdminKey {
     /// Id of the key.
@@ -156,8 +157,7 @@ fn admin_key_of(thing: &Thing) -> Option<AdminKeyId> {
     if let Thing::AdminKey(id) = thing { Some(*id) } else { None }
 }
 
-/// Refuses an end beyond that of whoever grants, which never moves. Whether it has passed is judged
-/// with the command.
+/// Refuses an end beyond that of the grantor, which never moves. The command judges if it has passed.
 fn refuse_beyond(principal: &Principal, ends_at: Option<Timestamp>) -> Result<()> {
     let is_beyond = principal.ends_at.is_some_and(|own| ends_at.is_none_or(|end| end > own));
     if !is_beyond {

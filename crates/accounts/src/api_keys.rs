@@ -1,16 +1,16 @@
 //! API keys: issued, found, listed, edited, suspended, rotated, revoked.
 //!
 //! ```text
-//! role, reach ─▶ reason wanted? ─▶ secret made ─▶ command: request key, end, key_spend, names
+//! role, reach ─▶ reason required? ─▶ secret made ─▶ command: request key, end, key_spend, names
 //! ```
 //!
-//! A secret is money. It is told once, to whoever has the key issued or rotated, and only where this
-//! very request made it: a repetition finds the key and no secret, and the key is rotated for
-//! another one. It is made before the command, because only its verifier goes to the store.
+//! A secret is money. It is shown once, to the principal that has the key issued or rotated, and only if this
+//! very request created it: a repetition finds the key and no secret, and the key is rotated for another one.
+//! It is made before the command, because only its verifier goes to the store.
 //!
-//! Never in here: a judgement that time or a setting changes, such as of an end or of the wallet's
-//! `key_spend`. The command says whether its actor is bound ([`is_bounded`]), and is judged after its
-//! request key was found free, so that a late repetition is answered.
+//! Never in here: a judgement that time or a setting changes, such as of an end or of the wallet's `key_spend`.
+//! The command carries the flag that its actor is bound ([`is_bounded`]), and is judged after its request key
+//! was found free, so that a late repetition is answered.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,7 +33,7 @@ use crate::{
 /// An API key to be issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyOrder {
-    /// Name for people; one is made up where it is missing.
+    /// Name for people; generated if it is missing.
     pub name: Option<Name>,
     /// Id that an outer system has for it; unique within the wallet.
     pub external_id: Option<ExternalId>,
@@ -41,7 +41,7 @@ pub struct KeyOrder {
     pub grant: Grant,
 }
 
-/// An API key that was issued or rotated, with its bearer where this very request made it.
+/// An API key that was issued or rotated, with its bearer if this very request created it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IssuedApiKey {
     /// The key.
@@ -57,7 +57,7 @@ pub struct IssuedApiKey {
 pub struct ApiKeyRecord {
     /// The key.
     pub api_key: ApiKey,
-    /// Its counters in the windows of now.
+    /// Counters of the key in the current windows.
     pub counters: CounterSnapshot,
 }
 
@@ -69,7 +69,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// An [`AccountsError`]; nothing was issued, unless it is `Uncertain`.
+    /// An [`AccountsError`]; no key was issued, unless it is `Uncertain`.
     pub async fn issue_api_keys(
         &self,
         principal: &Principal,
@@ -215,7 +215,7 @@ impl Accounts {
         Ok(Outcome { thing, replayed: done.replayed })
     }
 
-    /// The API key of this id or name, where it is within reach.
+    /// The API key of this id or name, if it is within reach.
     pub(crate) async fn reachable_api_key(
         &self,
         principal: &Principal,
@@ -239,8 +239,9 @@ impl Accounts {
         Ok(found)
     }
 
-    /// Refuses an allow-list with a model that this process does not serve, unless the request key is bound: what was
-    /// done is answered again, whatever is configured since. A process that serves nothing judges no model.
+    /// Refuses an allow-list with a model that this process does not serve, unless the request key is bound: a
+    /// change that was made is answered again, even if the configuration has changed since. A process that
+    /// serves no models judges none.
     async fn refuse_unoffered<'a>(
         &self,
         principal: &Principal,
@@ -298,8 +299,7 @@ impl Accounts {
         Ok((credential, bearer))
     }
 
-    /// Who acts on somebody else's wallet says why. The command line beside the database is its
-    /// owner's own.
+    /// An operator who acts on another's wallet gives a reason. Direct database access needs none.
     fn want_reason_of_operator(
         principal: &Principal,
         use_case: UseCase,
@@ -310,8 +310,7 @@ impl Accounts {
     }
 }
 
-/// Random halves of a credential. The id is random as well: a bearer must not tell how many there
-/// are.
+/// Random halves of a credential. The id is random as well: a bearer must not reveal the number of keys.
 pub(crate) fn random_credential() -> Result<(CredentialId, CredentialSecret)> {
     let (mut id, mut secret) = ([0; 16], [0; 32]);
     let filled = rand::fill(&mut id).and_then(|()| rand::fill(&mut secret));
@@ -330,7 +329,7 @@ fn api_key_of(thing: &Thing) -> Option<ApiKeyId> {
     if let Thing::ApiKey(id) = thing { Some(*id) } else { None }
 }
 
-/// True for whoever grants no more than the wallet's `key_spend`.
+/// True for a principal that grants no more than the wallet's `key_spend`.
 const fn is_bounded(principal: &Principal) -> bool {
     !matches!(principal.role, Role::Owner | Role::HolderAdmin)
 }

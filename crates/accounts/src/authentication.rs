@@ -1,7 +1,7 @@
 //! Authentication of admin keys.
 //!
-//! Each request looks its credential up: administration is rare, and an ended key is refused at
-//! once. A refusal never tells which of missing, malformed, unknown or ended a credential is.
+//! Each request looks its credential up: administration is rare, and an ended key is refused at once. A refusal
+//! never reveals which of missing, malformed, unknown or ended a credential is.
 
 use holdfast_domain::admin::AdminBearer;
 use holdfast_domain::ports::{Cause, Unavailable};
@@ -11,10 +11,10 @@ use crate::{Accounts, Principal};
 /// Failure of an authentication.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticationError {
-    /// Missing, malformed, unknown or ended: nobody is told which.
+    /// Missing, malformed, unknown or ended: the answer does not reveal which.
     #[error("the admin key is not valid")]
     Invalid,
-    /// The store does not work: nothing is said of the key.
+    /// The store does not work: the key is not judged.
     #[error("admin keys cannot be checked")]
     Unavailable(#[source] Cause),
 }
@@ -24,7 +24,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// [`AuthenticationError::Invalid`] for whatever is wrong with it.
+    /// [`AuthenticationError::Invalid`] for every fault of the credential.
     pub async fn authenticate(
         &self,
         bearer: &str,

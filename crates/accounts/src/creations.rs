@@ -1,12 +1,12 @@
 //! Rate of creations: how many API keys, people, webhooks and admin keys a wallet gets per minute.
 //!
-//! Each wallet has a bucket that holds a minute's creations and fills steadily; the operator's own resources have one
-//! as well. The buckets are those of this process: as many nodes allow as many times the rate. A request takes its
-//! creations before its transaction and gets them back if that was refused, so that a request that can be repeated
-//! costs nothing.
+//! Each wallet has a bucket that holds a minute's creations and fills steadily; the operator's own resources
+//! have one as well. The buckets are those of this process: as many nodes allow as many times the rate. A
+//! request takes its creations before its transaction and gets them back if that was refused, so that a request
+//! that can be repeated costs none.
 //!
-//! Not counted: rehearsals, which make nothing, and commands with direct database access, which are bounded by nothing
-//! here. Not in here: how many a wallet has, which the transaction judges.
+//! Not counted: dry runs, which create no resource, and commands with direct database access, which have no
+//! rate. Not in here: the number of resources of a wallet, which the transaction judges.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Owner of what is made: a wallet, or the operator.
 pub(crate) type Owner = Option<WalletId>;
 
-/// Owner and number of what an action makes; `None` for an action that makes nothing that is counted.
+/// Owner and number of an action's creations; `None` for an action without any that is counted.
 pub(crate) fn of(action: &AccountAction) -> Option<(Owner, usize)> {
     let owner = |reach: Reach| match reach {
         Reach::All => None,
@@ -93,7 +93,7 @@ impl CreationRates {
         Ok(())
     }
 
-    /// Gives back what a request took that made nothing.
+    /// Returns the creations of a request that was refused.
     pub(crate) fn give_back(&self, owner: Owner, creations: usize) {
         let cost = self.time_of(creations);
         if let Some(full_at) = self.buckets().get_mut(&owner) {

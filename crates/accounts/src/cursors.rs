@@ -1,4 +1,4 @@
-//! Cursors of lists: the place where a page ended, sealed.
+//! Cursors of lists: the position at the end of a page, sealed.
 //!
 //! ```text
 //! cursor = base64url( nonce (12) ‖ AES-256-GCM-SIV( place (8 bytes), list, filters, order, reach ) )

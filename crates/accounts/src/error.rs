@@ -10,7 +10,7 @@ use holdfast_domain::ports::{Cause, Unavailable};
 /// Result of a use case.
 pub(crate) type Result<T, E = AccountsError> = std::result::Result<T, E>;
 
-/// Kind of a thing that was looked for.
+/// Kind of a resource that was looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThingKind {
     /// A wallet.
@@ -58,7 +58,7 @@ impl fmt::Display for ThingKind {
     }
 }
 
-/// Failure of a use case. Nothing was changed, unless it is [`AccountsError::Uncertain`].
+/// Failure of a use case. No change was made, unless it is [`AccountsError::Uncertain`].
 #[derive(Debug, thiserror::Error)]
 pub enum AccountsError {
     /// The role does not have the use case.
@@ -69,10 +69,10 @@ pub enum AccountsError {
         /// The role.
         role: Role,
     },
-    /// There is no such thing, for this principal at least.
+    /// There is no such resource, for this principal at least.
     #[error("there is no such {0}")]
     NotFound(ThingKind),
-    /// More things than one have the name.
+    /// Several resources have the name.
     #[error("more than one {0} has this name: use an id, or say which wallet")]
     Ambiguous(ThingKind),
     /// A value that cannot stand.
@@ -80,10 +80,10 @@ pub enum AccountsError {
     Invalid {
         /// Name of the field.
         field: &'static str,
-        /// Sentence that says what to write.
+        /// Sentence with the correction.
         message: String,
     },
-    /// The book refuses it. Nothing was bound.
+    /// The ledger refuses it. The request key is not bound.
     #[error(transparent)]
     Refused(AccountRefusal),
     /// Too much was made for one wallet within a minute, in this process.
@@ -109,7 +109,7 @@ pub enum AccountsError {
         "{EXPORTS_AT_ONCE} exports are in progress, the most at once: try again when one is complete"
     )]
     ExportsBusy,
-    /// No server secret is known here, so that nothing can be chained or verified.
+    /// No server secret is known here, so that no row can be chained or verified.
     #[error("there is no server secret")]
     NoSecret,
     /// The system gives no random bytes.

@@ -1,7 +1,8 @@
 //! Files of whole periods: a wallet's statement, and the ledger's payments and charges.
 //!
-//! Whoever may read statements may export them; of wallets that are out of reach a file has nothing. An export is not
-//! bounded by role: it has all rows of its period, up to [`EXPORT_ROWS_MAX`], or is refused before its first row.
+//! Every role that may read statements may export them; a file has no rows of wallets that are out of reach. An
+//! export is not bounded by role: it has all rows of its period, up to [`EXPORT_ROWS_MAX`], or is refused
+//! before its first row.
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::admin::listing::Period;
@@ -18,7 +19,7 @@ pub struct StatementFile {
     pub wallet: WalletRecord,
     /// Period of the statement.
     pub period: Period,
-    /// Its rows.
+    /// Rows of the export.
     pub export: StatementExport,
 }
 
@@ -29,7 +30,7 @@ pub struct LedgerFile {
     pub wallet: Option<WalletRecord>,
     /// Period that was requested.
     pub period: Period,
-    /// Its rows.
+    /// Rows of the export.
     pub export: LedgerExport,
 }
 

@@ -15,11 +15,12 @@ use std::ops::RangeInclusive;
 
 use holdfast_domain::limits::SpendWindow;
 
-/// A limit that is counted: at least one, or nothing would ever run. The numbers of JSON are exact up to a little more.
+/// A limit that is counted: at least one, or no request would ever run. The numbers of JSON are exact up to a
+/// little more.
 pub const LIMIT: RangeInclusive<u64> = 1..=1_000_000_000_000_000;
-/// An amount of more than nothing, in micros.
+/// A positive amount, in micros.
 pub const AMOUNT: RangeInclusive<i64> = 1..=1_000_000_000_000_000;
-/// An amount that may be nothing, in micros.
+/// An amount that may be zero, in micros.
 pub const THRESHOLD: RangeInclusive<i64> = 0..=1_000_000_000_000_000;
 /// A span until an end: up to a hundred years.
 pub const SPAN_SECONDS: RangeInclusive<u64> = 1..=3_155_760_000;

@@ -15,7 +15,7 @@ const REPORTS_MAX: u32 = 1;
 /// Answers of the public API at once that one person has a page relay.
 const RELAYS_MAX: u32 = 4;
 
-/// Counter of requests by whoever sends them. Who has none on the way has no entry.
+/// Counter of requests in flight by sender. A sender without any has no entry.
 #[derive(Debug, Clone)]
 pub struct InFlight {
     counts: Arc<Mutex<HashMap<ActorId, u32>>>,

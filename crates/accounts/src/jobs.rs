@@ -1,9 +1,9 @@
 //! Jobs: started, listed, shown. Whichever process has time for it does one.
 //!
-//! A job changes nothing in the book, and yet its start has a row of the trail: an audit takes half
-//! of a processor, and who asked what is worth as much as what was found. The job is queued in the transaction of
-//! that row, unless its actor has one that has not ended. A version before queued it afterwards: a repetition queues
-//! what such a sender has left.
+//! A job changes no row of the ledger, and yet its start is recorded in the audit log: an audit takes half of a
+//! processor, and the request is worth as much as the findings. The job is queued in the transaction of that
+//! row, unless its actor has one that has not ended. An earlier version queued it afterwards: a repetition
+//! queues the job if such a sender has left it out.
 
 use holdfast_domain::JobId;
 use holdfast_domain::admin::audit::TrailHead;

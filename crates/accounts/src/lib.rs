@@ -8,17 +8,16 @@
 //!                                      Reports, Jobs, Webhooks, Sessions, Journal
 //! ```
 //!
-//! Every door parses, calls a use case and renders what comes back. So what is allowed, what is
-//! refused and what stands in the trail is the same whoever asks, from wherever. What a change does
-//! to the book is judged one step further in, by [`holdfast_domain::admin::decide`], in the
-//! transaction that writes it.
+//! Every interface parses, calls a use case and renders its result. So permissions, refusals and the rows of
+//! the audit log are the same for every principal and every interface. The effect of a change on the ledger is
+//! judged one step further in, by [`holdfast_domain::admin::decide`], in the transaction that writes it.
 //!
-//! | refusal | what the doors say |
+//! | refusal | answer of the interfaces |
 //! |---|---|
 //! | a use case that the role has not | 403, which names it |
-//! | a thing of another wallet, for a holder | 404: it does not exist for them |
+//! | a resource of another wallet, for a holder | 404: it does not exist for them |
 //! | a value that cannot stand | 400, which names the field |
-//! | everything that the book decides | 409 or 422, and nothing is bound |
+//! | every decision of the ledger | 409 or 422, and no request key is bound |
 //!
 //! Never in here: HTTP, SQL, arguments of a command line, a secret in an error.
 
@@ -166,7 +165,7 @@ pub struct Accounts {
     bounds: WalletBounds,
     creations: Arc<CreationRates>,
     endpoints: Arc<dyn Endpoints>,
-    /// What this process serves; nothing where it serves nothing.
+    /// Offers of this process; `None` if it serves none.
     offers: Option<Arc<dyn Offers>>,
 }
 
@@ -177,13 +176,13 @@ debug_as!(Accounts: "Accounts");
 pub struct Request {
     /// Request key, which its sender chose.
     pub key: CommandKey,
-    /// Digest of all that was asked: the same key with another digest is another request.
+    /// Digest of all that was requested: the same key with another digest is another request.
     pub digest: [u8; 32],
     /// Canonical digest, by which a version with other optional members recognizes the request.
     pub canonical: Option<CanonicalDigest>,
     /// Reason that its sender gives.
     pub reason: Option<Reason>,
-    /// True where the change is judged and not made.
+    /// True if the change is judged and not made.
     pub dry_run: bool,
 }
 
@@ -206,7 +205,7 @@ impl Request {
         RequestBinding { key: self.key, digest: self.digest, canonical: self.canonical }
     }
 
-    /// A request that nobody has sent, and nobody repeats.
+    /// A request of the process itself, which is never repeated.
     fn own(parts: &[&[u8]]) -> Self {
         Self::new(CommandKey::from(Uuid::new_v4()), parts, None)
     }
@@ -222,26 +221,26 @@ fn digest(parts: &[&[u8]]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// True for an error after which nothing was made.
+/// True for an error after which no change was made.
 const fn is_refusal(error: &CommandError) -> bool {
     matches!(error, CommandError::Refused(_))
 }
 
-/// Edit of a thing, and the number of edits of it that its sender has seen.
+/// Edit of a resource, and the number of edits of it that its sender has seen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit<P> {
     /// The members that change.
     pub patch: P,
-    /// Number of edits; `None` where the sender does not care.
+    /// Number of edits; `None` if the sender does not care.
     pub expected: Option<u32>,
 }
 
-/// Outcome of a change: the thing as it stands now.
+/// Outcome of a change: the resource as it is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome<T> {
-    /// The thing, read after the change.
+    /// The resource, read after the change.
     pub thing: T,
-    /// True where an earlier request made the change, and this one none.
+    /// True if an earlier request made the change, and this one none.
     pub replayed: bool,
 }
 
@@ -271,8 +270,8 @@ impl Accounts {
         }
     }
 
-    /// The same with an allowance of refunds for each actor with the role support: micros of a UTC
-    /// day, by currency. Without one they give nothing back.
+    /// The same with an allowance of refunds for each actor with the role support: micros of a UTC day, by
+    /// currency. Without one they can make no refund.
     #[must_use]
     pub fn with_support_refunds(self, allowances: BTreeMap<Currency, Micros>) -> Self {
         Self { support_refunds: Arc::new(allowances), ..self }
@@ -307,7 +306,7 @@ impl Accounts {
         Ok(self.book.clock().await?)
     }
 
-    /// What a request key of this principal is bound to; nothing for one that is free.
+    /// Record to which a request key of this principal is bound; `None` for a free key.
     ///
     /// # Errors
     ///
@@ -324,7 +323,7 @@ impl Accounts {
         self.secrets.first().ok_or(AccountsError::NoSecret)
     }
 
-    /// Does a change for somebody who may do it.
+    /// Makes a change for a principal that may make it.
     async fn change(
         &self,
         principal: &Principal,
@@ -354,7 +353,8 @@ impl Accounts {
         done.map_err(AccountsError::from)
     }
 
-    /// Takes what an action makes out of the rate of its owner. A repetition is answered whatever was made since.
+    /// Takes an action's creations out of the rate of its owner. A repetition is answered even if the rate is
+    /// used up.
     async fn take_creations(
         &self,
         principal: &Principal,
@@ -376,7 +376,7 @@ impl Accounts {
         })
     }
 
-    /// Refuses a change that wants a reason and has none.
+    /// Refuses a change that requires a reason and has none.
     fn want_reason(use_case: UseCase, request: &Request) -> Result<()> {
         if request.reason.is_none() {
             return Err(AccountsError::Invalid {

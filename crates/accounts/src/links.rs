@@ -1,7 +1,7 @@
-//! One-time links: shown as often as somebody looks, used once.
+//! One-time links: any number of views, one use.
 //!
-//! Whatever is wrong with a link, its bearer is told the same: it is not valid any more. A link is
-//! used by its person, and by its id as the request key: a second use is a repetition, and refused.
+//! Every fault of a link has the same answer: it is not valid any more. A link is used by its person, and by
+//! its id as the request key: a second use is a repetition, and refused.
 
 use holdfast_domain::admin::{
     AccountAction, AccountRefusal, EmailAddress, KnownLink, LinkPurpose, PasswordHash,
@@ -15,10 +15,10 @@ use crate::passwords::{HashError, Lane};
 use crate::sessions::attempt;
 use crate::{Accounts, AccountsError, Name, Password, Principal, Request, SignInOrigin};
 
-/// What a link shows to its bearer.
+/// View of a link for its bearer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkView {
-    /// Address of its person; `None` for the first owner, who says theirs.
+    /// Address of its person; `None` for the first owner, who enters theirs.
     pub email: Option<EmailAddress>,
     /// Name of its person.
     pub name: Option<Private<String>>,
@@ -42,7 +42,7 @@ pub struct UsedLink {
 /// Failure to look at a link or to use it.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// Unknown, used, or expired: nobody is told which.
+    /// Unknown, used, or expired: the answer does not reveal which.
     #[error("the link is not valid any more")]
     NotValid,
     /// The person has a password: they sign in, and use the link then.
@@ -57,7 +57,7 @@ pub enum LinkError {
     /// As many passwords as may wait to be hashed are waiting.
     #[error("too many people set or check passwords at this moment")]
     Busy,
-    /// Something else failed.
+    /// A failure of another kind.
     #[error(transparent)]
     Failed(AccountsError),
 }
@@ -92,7 +92,7 @@ impl From<HashError> for LinkError {
 }
 
 impl Accounts {
-    /// What a link is for. Nothing changes, however often somebody looks.
+    /// View of a link. A view changes no state and may be repeated.
     ///
     /// # Errors
     ///
@@ -109,8 +109,8 @@ impl Accounts {
         })
     }
 
-    /// Uses a link. `signed_in` is the person of the session that it is used in: whoever has a
-    /// password has to be that person, and whoever has none sets this one.
+    /// Uses a link. `signed_in` is the person of the session that it is used in: a person with a password has
+    /// to be that one, and a person without one sets this password.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Accounts {
         Ok(UsedLink { person, password: hash })
     }
 
-    /// Uses the link of the first owner, who says who they are.
+    /// Uses the link of the first owner, who enters name and address.
     ///
     /// # Errors
     ///
@@ -168,8 +168,8 @@ impl Accounts {
         Ok(UsedLink { person, password: Some(password) })
     }
 
-    /// The person of a used link, where whoever asks is that person: by the session, or by the password that they set
-    /// with it, whose failures are those of a sign-in. Nobody else is told whose it was.
+    /// The person of a used link, if the caller is that person: by the session, or by the password that they
+    /// set with it, whose failures are those of a sign-in. Other callers do not learn the person.
     pub async fn accepted_by(
         &self,
         token: &LinkToken,
@@ -208,7 +208,7 @@ impl Accounts {
         let request = Request::new(key, &[b"use link", &id], None);
         let action = AccountAction::Person(accepted);
         let done = self.change(&Principal::acting_person(person), &request, action).await?;
-        // Somebody has used it before: nothing of this use was kept.
+        // Used before: no effect of this use was kept.
         if done.replayed { Err(LinkError::NotValid) } else { Ok(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Notes in the audit log of what changes nothing: reads, and failed sign-ins.
+//! Notes in the audit log of events without a change: reads, and failed sign-ins.
 //!
 //! | note | rows |
 //! |---|---|

@@ -13,19 +13,20 @@ use holdfast_domain::price::PriceVersion;
 
 use crate::{Accounts, Principal, Result};
 
-/// Models on offer, for whoever asked.
+/// Models on offer, for the calling principal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfferedModels {
-    /// The models; without routes, where the principal may not see any.
+    /// The models; without routes if the principal may not see any.
     pub models: Vec<ModelOffer>,
-    /// False where the principal may not see routes.
+    /// False if the principal may not see routes.
     pub shows_routes: bool,
-    /// False where the principal may not see what a run costs the operator.
+    /// False if the principal may not see the operator's cost of a run.
     pub shows_costs: bool,
 }
 
 impl Accounts {
-    /// The models that this process serves, none where it serves none, with their routes as far as the principal may see them.
+    /// The models that this process serves, empty if it serves none, with their routes as far as the principal
+    /// may see them.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! Operations: found, listed, cancelled, reconciled.
 //!
-//! A cancellation and a reconciliation are transitions of the operation, judged by its own rules.
-//! The trail's row is committed first, as asked: what came of it is the operation's to say.
+//! A cancellation and a reconciliation are transitions of the operation, judged by its own rules. The audit
+//! log's row is committed first, and records the request: the operation records its outcome.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use crate::{Accounts, AccountsError, Outcome, Principal, Reference, Request, Res
 pub struct OperationRecord {
     /// The operation.
     pub operation: Operation,
-    /// Its situation by the database's clock.
+    /// Situation of the operation by the database's clock.
     pub situation: Situation,
     /// Sum of the refunds of its charge.
     pub refunded: Micros,
@@ -35,7 +35,7 @@ impl OperationRecord {
     }
 }
 
-/// End that somebody asks of an operation.
+/// End that a principal requests of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AskedEnd {
     Cancel,
@@ -104,7 +104,7 @@ impl Accounts {
         Ok(self.book.operations(OperationFilter { wallet, ..filter }, page).await?)
     }
 
-    /// Asks a running operation to end; a reason is wanted. One that has ended stays as it is.
+    /// Requests the end of a running operation; a reason is required. One that has ended stays as it is.
     pub async fn cancel_operation(
         &self,
         principal: &Principal,
@@ -127,8 +127,8 @@ impl Accounts {
         self.end_operation(principal, request, id, AskedEnd::Reconcile).await
     }
 
-    /// Notes in the trail that the costs of operations are taken out of the sums of usage, the first of
-    /// which is this one. Whoever asks takes them out then.
+    /// Notes in the audit log that the costs of operations are taken out of the sums of usage, the first of
+    /// which is this one. The caller takes them out then.
     pub async fn note_excluded_costs(
         &self,
         principal: &Principal,
@@ -159,7 +159,7 @@ impl Accounts {
             return Ok(Outcome { thing: found, replayed: asked.replayed });
         }
         let conduct = Conduct { journal: &*self.book, pause: &*self.pause, orphan_grace: None };
-        // Also where the request was known: its first sender may have died between the two.
+        // Also if the request was known: its first sender may have died between the two.
         match end {
             AskedEnd::Cancel => conduct.cancel(id).await?,
             AskedEnd::Reconcile => conduct.reconcile(id).await?,

@@ -44,7 +44,7 @@ impl FromStr for Password {
     type Err = BadPassword;
 
     fn from_str(text: &str) -> Result<Self, BadPassword> {
-        // Whatever people type: blanks and all letters of all scripts.
+        // All that people type: blanks and all letters of all scripts.
         if (12..=256).contains(&text.chars().count()) {
             Ok(Self(Private(text.to_owned())))
         } else {
@@ -64,7 +64,7 @@ pub(crate) enum HashError {
     Failed(#[source] Cause),
 }
 
-/// The one place of a process where passwords are hashed.
+/// Hasher of passwords, the only one of a process.
 #[derive(Default)]
 pub(crate) struct PasswordHasher {
     turns: Turns,

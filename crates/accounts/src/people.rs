@@ -1,7 +1,7 @@
-//! People: invited, listed, ended. Nobody grants what they have not, nor ends it.
+//! People: invited, listed, ended. An administrator grants and ends only roles that they have.
 //!
-//! A holder's administrator sees of people what they have of the one wallet, and nothing else exists:
-//! whoever has nothing there is not found.
+//! A holder's administrator sees of people only their roles in the one wallet: a person without a role there is
+//! not found.
 
 use holdfast_domain::PersonId;
 use holdfast_domain::admin::listing::{Page, PageRequest, PersonFilter};
@@ -20,7 +20,7 @@ use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, Result, 
 /// Invitation of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewInvitation {
-    /// Address of whoever is invited.
+    /// Address of the invited person.
     pub email: EmailAddress,
     /// Name; the one of a person who is there stays.
     pub name: Option<Name>,
@@ -30,13 +30,13 @@ pub struct NewInvitation {
     pub reach: Reach,
 }
 
-/// An invitation or a link that was made, with its token where this very request made it.
+/// An invitation or a link that was created, with its token if this very request created it.
 #[derive(Debug, Clone)]
 pub struct ToldInvitation {
     /// The person.
     pub person: PersonId,
-    /// Token of the link, which is told once; `None` for a repetition, and for somebody who has the
-    /// role already.
+    /// Token of the link, which is shown once; `None` for a repetition, and for a person who has the role
+    /// already.
     pub link: Option<LinkToken>,
 }
 
@@ -69,7 +69,7 @@ impl Accounts {
         Ok(person)
     }
 
-    /// Offers a role to whoever has an address.
+    /// Offers a role to the person with an address.
     pub async fn invite_person(
         &self,
         principal: &Principal,
@@ -112,8 +112,8 @@ impl Accounts {
         self.tell_link(principal, request, action, token).await
     }
 
-    /// Ends a person for good, and erases their address and name where that is asked for. A holder's
-    /// administrator ends what a person has of the wallet, and nobody.
+    /// Ends a person for good, and erases their address and name on request. A holder's administrator ends only
+    /// a person's roles in the wallet, and never the person.
     pub async fn end_person(
         &self,
         principal: &Principal,

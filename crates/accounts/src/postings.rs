@@ -17,20 +17,20 @@ use crate::{
 /// Begun with the other money of a model, by the engine.
 const REFUNDS: &str = "holdfast_refund_micros_total";
 
-/// A posting with what it says beside its money, and the wallet that it moved as it stands now.
+/// A posting with the details beyond its money, and the current state of the wallet that it moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostingRecord {
-    /// The posting. Its actor is told to nobody who sees one wallet alone: people and keys of all
+    /// The posting. Its actor is hidden from principals that see only one wallet: people and keys of all
     /// wallets are the operator's.
     pub listing: PostingListing,
     /// The wallet.
     pub wallet: WalletRecord,
 }
 
-/// A posting to be made: its amount, and what it says beside.
+/// A posting to be made: its amount, and its details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostingOrder {
-    /// Amount; of an adjustment it may be less than nothing.
+    /// Amount; of an adjustment it may be negative.
     pub amount: Micros,
     /// Currency of the amount; `None` if the order has none.
     pub currency: Option<Currency>,
@@ -95,7 +95,8 @@ impl Accounts {
         let found = self.book.load(operation).await?.operation.ok_or_else(missing)?;
         principal.reach(found.wallet, ThingKind::Operation)?;
         let posting = posting(request, found.wallet, PostingKind::Refund(operation), order.amount)?;
-        // Judged with the command, unset ones too: a repetition is answered whatever was set since.
+        // Judged with the command, unset ones too: a repetition is answered even if the setting has changed
+        // since.
         let allowance = (principal.role == Role::Support).then(|| {
             let allowances = &self.support_refunds;
             allowances.get(&found.price.currency).copied().unwrap_or(Micros::ZERO)
@@ -121,7 +122,7 @@ impl Accounts {
         Ok(PostingRecord { listing, wallet })
     }
 
-    /// The posting of this id, with what it says beside its money.
+    /// The posting of this id, with the details beyond its money.
     ///
     /// # Errors
     ///
@@ -164,7 +165,7 @@ impl Accounts {
     ) -> Result<Outcome<PostingRecord>> {
         let offered = new.clone();
         let done = match self.change(principal, request, AccountAction::Post(new)).await {
-            // Its key is its id: what is there says more than that there is something.
+            // The request key is the posting's id: the posting found is more precise than the conflict.
             Err(AccountsError::Refused(AccountRefusal::RequestKeyConflict)) => {
                 let known = self.book.posting(offered.posting.id).await?;
                 let known = known.filter(|known| principal.reach.covers(known.wallet));
@@ -203,7 +204,7 @@ fn told(principal: &Principal, listing: PostingListing) -> PostingListing {
 fn count_refund(operation: &Operation, amount: Micros) {
     let currency = operation.price.currency.to_string();
     let labels = [("currency", currency), ("model", operation.model.to_string())];
-    // A refund is of more than nothing.
+    // A refund is always positive.
     counter!(REFUNDS, &labels).increment(u64::try_from(amount.get()).unwrap_or(0));
 }
 

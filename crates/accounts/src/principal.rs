@@ -1,11 +1,11 @@
-//! The principal of a request: who asks, and what for they may.
+//! The principal of a request: its actor and its rights.
 
 use holdfast_domain::admin::{ActorId, AdminKey, Authority, Reach, Role, UseCase};
 use holdfast_domain::{PersonId, Timestamp, WalletId};
 
 use crate::{AccountsError, Result, ThingKind};
 
-/// Whoever asks, authenticated.
+/// The authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     /// Identity in the trail.
@@ -14,14 +14,14 @@ pub struct Principal {
     pub role: Role,
     /// Wallets that the role is for.
     pub reach: Reach,
-    /// Moment from which the principal is accepted no more, where there is one.
+    /// Moment from which the principal is accepted no more, if there is one.
     pub ends_at: Option<Timestamp>,
-    /// Network address, where there is one.
+    /// Network address, if there is one.
     pub address: Option<String>,
 }
 
 impl Principal {
-    /// The command line beside the database: it may do everything, as whoever has the database can.
+    /// The command line with direct database access: it may do everything, as may any process with that access.
     #[must_use]
     pub const fn local() -> Self {
         let (role, reach) = (Role::Owner, Reach::All);
@@ -42,8 +42,8 @@ impl Principal {
         Self { actor: ActorId::Person(id), role, reach, ends_at: None, address }
     }
 
-    /// A person who does what is theirs to do, such as taking what a link gives: no use case is
-    /// open to this principal that a role is asked for.
+    /// A person who acts on their own behalf, such as by taking up a link: no use case that requires a role is
+    /// open to this principal.
     pub(crate) const fn acting_person(id: PersonId) -> Self {
         let (actor, role, reach) = (ActorId::Person(id), Role::HolderViewer, Reach::All);
         Self { actor, role, reach, ends_at: None, address: None }
@@ -68,7 +68,7 @@ impl Principal {
         }
     }
 
-    /// Refuses a thing of a wallet that is out of reach, as if there were no such thing.
+    /// Refuses a resource of a wallet that is out of reach, as if it did not exist.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Principal {
         if self.reach.covers(wallet) { Ok(()) } else { Err(AccountsError::NotFound(kind)) }
     }
 
-    /// True where the principal sees what usage cost the operator.
+    /// True if the principal sees the operator's cost of usage.
     #[must_use]
     pub const fn sees_costs(&self) -> bool {
         match self.role {
@@ -86,7 +86,7 @@ impl Principal {
         }
     }
 
-    /// True where the principal sees routes and nodes, which are the operator's.
+    /// True if the principal sees routes and nodes, which are the operator's.
     #[must_use]
     pub const fn sees_routes(&self) -> bool {
         !self.role.is_holder()
@@ -98,7 +98,7 @@ impl Principal {
         matches!(self.actor, ActorId::Local)
     }
 
-    /// Wallet that everything which the principal sees belongs to, where it is one alone.
+    /// The only wallet whose resources the principal sees, if there is such a one.
     #[must_use]
     pub const fn only_wallet(&self) -> Option<WalletId> {
         match self.reach {

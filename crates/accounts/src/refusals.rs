@@ -1,8 +1,7 @@
 //! Counts of refused attempts, until they are written.
 //!
-//! A caller who is refused must not make the database write: the counts of all of them are kept here,
-//! and whoever runs the process writes them every few seconds ([`Accounts::write_refused`]), a row
-//! for each actor and use case.
+//! A caller who is refused must not make the database write: the counts of all of them are kept here, and the
+//! process writes them every few seconds ([`Accounts::write_refused`]), a row for each actor and use case.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -46,7 +45,7 @@ impl Accounts {
         self.refusals.add(actor, use_case, 1);
     }
 
-    /// Writes what was counted since the last time, and says what that was.
+    /// Writes the attempts that were counted since the last time, and returns them.
     ///
     /// # Errors
     ///

@@ -25,12 +25,12 @@ const ROWS_MAX: u32 = 20_000;
 const ENTRIES_MAX: u32 = 20_000;
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-/// A report of usage, for whoever asked.
+/// A report of usage, for the calling principal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageReport {
     /// The sums, by group and currency.
     pub rows: Vec<UsageRow>,
-    /// False where the principal may not see what usage cost the operator.
+    /// False if the principal may not see the operator's cost of usage.
     pub shows_costs: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct StatementPage {
     pub wallet: WalletRecord,
     /// The entries of the page, oldest first, with the balances before and after them.
     pub statement: Statement,
-    /// Place of the page before it in time, where the period has earlier entries.
+    /// Cursor of the page before it in time, if the period has earlier entries.
     pub next: Option<PageCursor>,
 }
 
@@ -82,8 +82,8 @@ impl Accounts {
         Ok(UsageReport { rows, shows_costs })
     }
 
-    /// Exposure of this month, by the database's clock, that an API key has brought about; `None` for whoever
-    /// sees no costs.
+    /// Exposure of this month, by the database's clock, that an API key has brought about; `None` for a
+    /// principal that sees no costs.
     pub async fn exposure(
         &self,
         principal: &Principal,
@@ -127,7 +127,7 @@ impl Accounts {
         let before = page.after.map(place);
         let mut limit = page.limit.clamp(1, ENTRIES_MAX);
         loop {
-            // One entry more than is shown: it says whether the first moment of the page is whole.
+            // One entry more than is shown: it decides if the first moment of the page is whole.
             let read = limit.saturating_add(1);
             let statement = match before {
                 Some(before) => self.book.statement_before(id, period, before, read).await?,
@@ -167,8 +167,8 @@ fn place(PageCursor(at): PageCursor) -> EntryPlace {
     }
 }
 
-/// A statement of more entries than `limit` without those of its first place, of which earlier ones
-/// may have been left out; `None` where nothing would be left.
+/// A statement of more entries than `limit` without those of its first place, of which earlier ones may have
+/// been left out; `None` if no entry would be left.
 fn from_whole_place(mut statement: Statement, limit: u32) -> Option<Statement> {
     if u32::try_from(statement.entries.len()).is_ok_and(|count| count <= limit) {
         return Some(statement);

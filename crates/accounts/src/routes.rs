@@ -80,7 +80,7 @@ pub struct RouteReport {
     pub breakers: Vec<NodeBreaker>,
 }
 
-/// One route over time.
+/// History of one route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteHistory {
     /// The route, and its last 24 hours.
@@ -116,7 +116,7 @@ impl Accounts {
         Ok(self.book.route_hours(from, None).await?)
     }
 
-    /// One route: its hours and its last failures.
+    /// The history of one route: its hours and its last failures.
     ///
     /// # Errors
     ///

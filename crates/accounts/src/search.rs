@@ -8,7 +8,7 @@
 //! | a whole `x-request-id` | the refused request |
 //!
 //! A match is kept if the role reads its kind and its wallet is in reach. So a term that names another wallet's
-//! resource and one that names nothing have the same answer, for which the same statements are sent.
+//! resource and a term without any match have the same answer, for which the same statements are sent.
 //!
 //! Not found by it: an answered request by its `x-request-id`, which no row has.
 

@@ -1,8 +1,8 @@
 //! Sign-in, and the sessions that it begins.
 //!
-//! A wrong password, an unknown address and a person without a password are told alike, and cost the
-//! same hash. A session has one of its person's roles in use; a role that ends takes the sessions
-//! that use it along. Each change of the password or of the role in use gives a session another token.
+//! A wrong password, an unknown address and a person without a password have the same answer, and cost the same
+//! hash. A session has one of its person's roles in use; a role that ends takes the sessions that use it along.
+//! Each change of the password or of the role in use gives a session another token.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::{
 /// Age at which the last request of a session is noted anew.
 const TOUCHED_EVERY: Duration = Duration::from_secs(60);
 
-/// A session that has begun, with its token, which is told once.
+/// A session that has begun, with its token, which is shown once.
 #[derive(Debug, Clone)]
 pub struct BegunSession {
     /// Token, which the browser shows from now on.
@@ -39,10 +39,10 @@ pub struct BegunSession {
     pub signed_in: SignedIn,
 }
 
-/// Somebody in a session.
+/// A signed-in person in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignedIn {
-    /// Whoever asks, with the role that is in use.
+    /// The person as a principal, with the role that is in use.
     pub principal: Principal,
     /// The person.
     pub person: Person,
@@ -55,7 +55,7 @@ pub struct SignedIn {
 }
 
 impl SignedIn {
-    /// True where the password was given less than 15 minutes ago.
+    /// True if the password was given less than 15 minutes ago.
     #[must_use]
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         self.session.is_fresh(now)
@@ -65,7 +65,7 @@ impl SignedIn {
 /// Failure to sign in, or to prove a password.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
-    /// Nobody has this address and this password.
+    /// No person has this address and this password.
     #[error("the e-mail address or the password is wrong")]
     Wrong,
     /// Failures slow down.
@@ -77,7 +77,7 @@ pub enum SignInError {
     /// As many passwords as may wait to be checked are waiting.
     #[error("too many people sign in at this moment")]
     Busy,
-    /// The store or the system does not work: nothing is said of the password.
+    /// The store or the system does not work: the password is not judged.
     #[error("nobody can sign in")]
     Unavailable(#[source] Cause),
 }
@@ -85,10 +85,10 @@ pub enum SignInError {
 /// Failure to find a session.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// Unknown or ended: nobody is told which.
+    /// Unknown or ended: the answer does not reveal which.
     #[error("the session has ended")]
     Ended,
-    /// The store does not work: nothing is said of the session.
+    /// The store does not work: the session is not judged.
     #[error("sessions cannot be checked")]
     Unavailable(#[source] Cause),
 }
@@ -146,7 +146,7 @@ impl Accounts {
         let mark = self.mark_of(known.as_ref(), origin).await?;
         let attempt = attempt(origin, written, known.as_ref(), mark.as_ref());
         let known = self.prove(attempt, origin.address, password, known).await?;
-        // The broadest one: whoever wants another one chooses it.
+        // The broadest one: the person may choose another one later.
         let first = known.grants.iter().map(|grant| grant.authority).min_by_key(|it| it.role);
         let authority = first.ok_or(SignInError::Wrong)?;
         let token = SessionToken::new(random()?);
@@ -284,8 +284,8 @@ impl Accounts {
         Ok(self.book.sessions_of(signed_in.person.id).await?)
     }
 
-    /// Ends a session of the person, which may be this one. One that is none of theirs stays, and
-    /// nobody is told of it.
+    /// Ends a session of the person, which may be this one. A session of another person stays, and the answer
+    /// is the same.
     ///
     /// # Errors
     ///

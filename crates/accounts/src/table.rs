@@ -1,7 +1,7 @@
-//! The doors of each use case: its endpoint, and its command.
+//! The interfaces of each use case: its endpoint, and its command.
 //!
-//! Its roles are the domain's ([`UseCase::roles`]). A use case without an endpoint or a command says
-//! why here; tests of the API and of the command line compare [`DOORS`] with theirs, both ways.
+//! Roles are the domain's ([`UseCase::roles`]). A use case without an endpoint or a command has the reason
+//! here; tests of the API and of the command line compare [`DOORS`] with theirs, both ways.
 
 use std::sync::LazyLock;
 

@@ -166,7 +166,7 @@ texts! {
     Reason("a reason", 200);
     /// Note of a posting, such as the number of an invoice: 1 to 200 printable characters.
     Note("a note", 200);
-    /// Id that an outer system has for a thing, or for a payment: 1 to 128 printable characters.
+    /// Id of a resource or a payment in an outer system: 1 to 128 printable characters.
     ExternalId("an external id", 128);
     /// Description of a webhook: 1 to 200 printable characters.
     Description("a description", 200);

@@ -1,4 +1,4 @@
-//! The trail: read by owners and auditors, changed by nobody.
+//! The audit log: read by owners and auditors, and never edited.
 
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::{Page, PageRequest, TrailFilter, TrailListing};

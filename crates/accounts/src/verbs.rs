@@ -1,4 +1,4 @@
-//! Verbs of one shape: a change of one resource with nothing but a reason, whose answer is the resource.
+//! Verbs of one shape: a change of one resource that takes only a reason, whose answer is the resource.
 //!
 //! A verb is a row of [`VERBS`]. The API has one handler for all rows, the console one form, and the command line one
 //! sender. Endpoint, command and page of a verb follow from its word and its resource. A row has no hook: a verb with a

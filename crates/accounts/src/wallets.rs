@@ -1,9 +1,8 @@
 //! Wallets: made, found, listed, edited, suspended, closed.
 //!
-//! A wallet is found by its id or its name, and then checked against the reach of whoever asks: one
-//! that is out of reach is *not found*, so that nobody learns which wallets there are. A change goes
-//! to the store with the id alone: a rename between the look and the command moves nothing to
-//! another wallet.
+//! A wallet is found by its id or its name, and then checked against the reach of the principal: one that is
+//! out of reach is *not found*, so that the answer does not reveal that it exists. A change goes to the store
+//! with only the id: a rename between the look-up and the command moves no money to another wallet.
 //!
 //! Never in here: balances. Only postings and operations move them.
 
@@ -34,7 +33,7 @@ impl Accounts {
     ///
     /// # Errors
     ///
-    /// An [`AccountsError`]; nothing was made, unless it is `Uncertain`.
+    /// An [`AccountsError`]; no wallet was created, unless it is `Uncertain`.
     pub async fn create_wallet(
         &self,
         principal: &Principal,
@@ -138,7 +137,7 @@ impl Accounts {
         Ok(Outcome { thing, replayed })
     }
 
-    /// The wallet of this id or name, where it is within reach.
+    /// The wallet of this id or name, if it is within reach.
     pub(crate) async fn reachable_wallet(
         &self,
         principal: &Principal,

@@ -1,20 +1,19 @@
 //! Webhooks: made, listed, edited, rotated, disabled, tested; and what was sent to them.
 //!
-//! A webhook of a wallet is its holder's administrator's and the operator's; one without a wallet is
-//! the operator's alone, and does not exist for a holder. Whoever is a holder makes webhooks of the own
-//! wallet.
+//! A webhook of a wallet is its holder's administrator's and the operator's; one without a wallet is only the
+//! operator's, and does not exist for a holder. A holder creates webhooks of the own wallet.
 //!
 //! ```text
 //! role, reach (404) ─▶ request key bound? ─▶ address (400) ─▶ command: request key, then the book
 //!                            └─ yes ────────────────────────────▲
 //! ```
 //!
-//! An address is judged here as it is made or changed, by its text and by what its name has now, and
-//! at each try again, because a name may get other addresses. That comes after the reach, so that a
-//! webhook out of reach is answered as one that is not there, whatever the address; and after the
-//! request key, so that a late repetition is answered whatever has become of the address.
+//! An address is judged here when it is created or changed, by its text and by the current addresses of its
+//! name, and again at each attempt, because a name may get other addresses. The reach is judged first, so that
+//! a webhook out of reach is answered as one that does not exist; and the request key, so that a late
+//! repetition is answered even if the address has changed since.
 //!
-//! A secret is told by the answer that makes it, and never by another one.
+//! A secret is shown by the answer that creates it, and never by another one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,17 +43,17 @@ use crate::{
 /// A webhook to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWebhook {
-    /// Wallet that it belongs to; `None`: the operator, or the wallet of a holder who asks.
+    /// Wallet that it belongs to; `None`: the operator, or the wallet of the calling holder.
     pub wallet: Option<Reference>,
     /// URL of its receiver.
     pub url: Private<String>,
-    /// Kinds of events that it is told; `None`: all.
+    /// Kinds of events that it receives; `None`: all.
     pub kinds: Option<BTreeSet<EventKind>>,
     /// Text for people.
     pub description: Option<Description>,
 }
 
-/// A webhook, and its secret where this very request made that.
+/// A webhook, and its secret if this very request created that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToldWebhook {
     /// The webhook.
@@ -83,7 +82,7 @@ impl SecretText {
 
 debug_as!(SecretText: "SecretText(…)");
 
-/// Judgement of addresses by their text alone, for whoever sends nothing.
+/// Judgement of addresses by their text only, for processes that send no webhooks.
 #[derive(Debug)]
 pub(crate) struct PublicEndpoints;
 
@@ -99,7 +98,7 @@ impl Endpoints for PublicEndpoints {
 }
 
 impl Accounts {
-    /// Makes a webhook, and tells its secret.
+    /// Creates a webhook, and returns its secret.
     ///
     /// # Errors
     ///
@@ -177,7 +176,7 @@ impl Accounts {
         let Edit { patch, expected } = edit;
         principal.authorize(UseCase::WebhookUpdate)?;
         if let Some(url) = &patch.url {
-            // Whoever does not reach the webhook has no name looked up for them either.
+            // No name is looked up for a principal that does not reach the webhook.
             self.reachable_webhook(principal, id).await?;
             self.judge_unless_done(principal, request, url).await?;
         }
@@ -185,8 +184,8 @@ impl Accounts {
         self.change_webhook(principal, request, action).await
     }
 
-    /// Begins another generation of a webhook's secret, and tells it. The one before it signs beside it
-    /// for a day.
+    /// Begins another generation of a webhook's secret, and returns it. The one before it signs as well for a
+    /// day.
     pub async fn rotate_webhook(
         &self,
         principal: &Principal,
@@ -201,7 +200,7 @@ impl Accounts {
         self.told_webhook(&done).await
     }
 
-    /// Sends a webhook an event that tells nothing, in one try: the delivery says what came of it.
+    /// Sends a webhook an event without content, in one attempt: the delivery records the outcome.
     pub async fn test_webhook(
         &self,
         principal: &Principal,
@@ -215,7 +214,7 @@ impl Accounts {
         self.delivery_of(id, event, done.replayed).await
     }
 
-    /// Sends a webhook an event again, or now where it waits.
+    /// Sends a webhook an event again, or now if it waits.
     pub async fn resend_delivery(
         &self,
         principal: &Principal,
@@ -277,12 +276,12 @@ impl Accounts {
         replayed: bool,
     ) -> Result<Outcome<DeliveryRecord>> {
         let found = self.book.delivery(webhook, event).await?;
-        // An old event is deleted, and its deliveries with it: a late repetition finds nothing.
+        // An old event is deleted, and its deliveries with it: a late repetition finds none.
         let thing = found.ok_or(AccountsError::NotFound(ThingKind::Webhook))?;
         Ok(Outcome { thing, replayed })
     }
 
-    /// The webhook of this id, where it is within reach.
+    /// The webhook of this id, if it is within reach.
     pub(crate) async fn reachable_webhook(
         &self,
         principal: &Principal,
@@ -298,8 +297,8 @@ impl Accounts {
         Ok(found)
     }
 
-    /// Judges an address, unless the request key is bound: what was done is answered again, whatever
-    /// its name has become since and whatever is listed now.
+    /// Judges an address, unless the request key is bound: a change that was made is answered again, even if
+    /// its name or the list of addresses has changed since.
     async fn judge_unless_done(
         &self,
         principal: &Principal,
