@@ -1,4 +1,4 @@
-//! Commands of administration for tests: whatever makes a wallet, an API key or a posting goes through here.
+//! Commands of administration for tests: every wallet, API key and posting is created through here.
 //!
 //! ```text
 //! issue, rotate, revoke, create_wallet, post, edit_limits ─▶ AccountAction ─▶ administer
@@ -29,10 +29,10 @@ pub type CommandResult = Result<AccountReceipt, CommandError>;
 /// Commands of a store, each service's in its own way.
 #[async_trait]
 pub trait Commands: Send + Sync {
-    /// Does what an action asks for, under a request key of its own.
+    /// Runs an action, under a request key of its own.
     async fn administer(&self, action: AccountAction) -> CommandResult;
 
-    /// Turns the clock on; false if nobody can turn it.
+    /// Turns the clock on; false if the clock cannot be turned.
     fn turn(&self, _span: Duration) -> bool {
         false
     }

@@ -4,14 +4,14 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Runs the futures side by side on the calling task and returns what they say, in their order.
+/// Runs the futures side by side on the calling task and returns their outputs, in their order.
 pub async fn join_all<F: Future>(futures: impl IntoIterator<Item = F>) -> Vec<F::Output> {
     let mut runs: Vec<JoinSlot<F>> =
         futures.into_iter().map(|future| JoinSlot::Busy(Box::pin(future))).collect();
     poll_fn(|context| {
         let mut busy = false;
         for run in &mut runs {
-            // Polled all of them, whoever woke: few futures, and no waker of its own for each.
+            // Polls all of them after every wake: few futures, and no waker of its own for each.
             busy |= !run.is_done_after(context);
         }
         if busy { Poll::Pending } else { Poll::Ready(()) }

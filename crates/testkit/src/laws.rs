@@ -1,6 +1,6 @@
-//! The laws of every storage port: what a store must do whatever it is made of.
-//! [`crate::journal_laws!`] runs those of a journal, [`crate::ports_laws!`] those of the ports
-//! beside it, each law as a test of its own; a law that is added runs on every store.
+//! The laws of every storage port: the duties of a store, independent of its technology.
+//! [`crate::journal_laws!`] runs those of a journal, [`crate::ports_laws!`] those of the other ports, each law
+//! as a test of its own; a law that is added runs on every store.
 //!
 //! | laws | of |
 //! |---|---|
@@ -34,9 +34,9 @@ use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Statistics, Wallets};
 
 pub use crate::commands::Commands;
 
-/// Ports of a store. Whatever implements them all is one already; a test that needs more than the
-/// store (a folder that is deleted afterwards), or whose service keeps API keys and prices
-/// elsewhere, implements this for its own bundle.
+/// Ports of a store. A type that implements them all is one already; a test that needs more than the store (a
+/// folder that is deleted afterwards), or whose service keeps API keys and prices in another store, implements
+/// this for its own bundle.
 pub trait Stores: Send + Sync {
     /// Operations and the book.
     fn journal(&self) -> &dyn Journal;
@@ -44,15 +44,15 @@ pub trait Stores: Send + Sync {
     fn nodes(&self) -> &dyn Nodes;
     /// Wallets.
     fn wallets(&self) -> &dyn Wallets;
-    /// API keys, where it keeps them.
+    /// API keys, if it keeps them.
     fn keys(&self) -> Option<&dyn ApiKeys>;
-    /// Price versions, where it keeps them.
+    /// Price versions, if it keeps them.
     fn prices(&self) -> Option<&dyn Prices>;
-    /// Lists of wallets and API keys, where it has them.
+    /// Lists of wallets and API keys, if it has them.
     fn lists(&self) -> Option<&dyn Lists>;
-    /// Statistics, where it keeps them.
+    /// Statistics, if it keeps them.
     fn statistics(&self) -> Option<&dyn Statistics>;
-    /// Lists of refused requests, where it keeps them.
+    /// Lists of refused requests, if it keeps them.
     fn refused_requests(&self) -> Option<&dyn RefusedRequests>;
     /// Commands of administration.
     fn commands(&self) -> &dyn Commands;

@@ -1,6 +1,5 @@
-//! Proofs for whoever embeds or implements: a journal in memory that loses commits on demand, a
-//! provider that follows a script, and the laws that every store passes. For tests only: no product
-//! code depends on it.
+//! Proofs for embedders and implementers of ports: a journal in memory that loses commits on demand, a provider
+//! that follows a script, and the laws that every store passes. For tests only: no product code depends on it.
 //!
 //! A store runs all laws, each as a test of its own, by naming a function that makes a fresh one:
 //!
@@ -14,8 +13,8 @@
 //! holdfast_testkit::ports_laws!(fresh);
 //! ```
 //!
-//! The first line is for whoever keeps operations, wallets and nodes, the second one for whoever keeps
-//! API keys and prices as well.
+//! The first line is for a store of operations, wallets and nodes, the second one for a store that keeps API
+//! keys and prices as well.
 //!
 //! The using crate has `tokio` (`macros`, `rt`) among its dev-dependencies.
 #![warn(missing_docs)]

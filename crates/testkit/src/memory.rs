@@ -1,8 +1,7 @@
 //! Every storage port in memory, with a clock that tests turn and commits that are lost on demand.
 //!
-//! It decides nothing: like any store it enforces the version, the bounds and the permanent ids, in
-//! that order. Each call lets other futures of the task run first, so that calls that are joined
-//! race.
+//! No rule of operations is decided here: like any store it enforces the version, the bounds and the permanent
+//! ids, in that order. Each call lets other futures of the task run first, so that calls that are joined race.
 //!
 //! [`Fault`] is what a test makes of the next commits. The one worth most is [`Fault::LandsLate`]:
 //! the answer is lost, reads still show the old row, and the next commit finds the change landed. A

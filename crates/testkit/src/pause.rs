@@ -1,4 +1,4 @@
-//! The wait between two offers, for tests that do not want to wait.
+//! Pause between two offers, for tests that need no wait.
 
 use async_trait::async_trait;
 use holdfast_domain::ports::Pause;

@@ -1,11 +1,10 @@
 //! A provider that does what a test wrote down, and a gate to stop it at.
 //!
-//! A call takes the next script: it may wait before anything is sent, tells the sink that it sends,
-//! then says, reports and waits as written, and ends. So a test decides what was sent before a
-//! cancel or a crash, and counts the runs: a call without a script has run and its outcome is
-//! unknown.
+//! A call takes the next script: it may wait before a byte is sent, notifies the sink that it sends, then
+//! streams, reports and waits as written, and ends. So a test decides how much was sent before a cancel or a
+//! crash, and counts the runs: a call without a script has run and its outcome is unknown.
 //!
-//! No clock and no runtime: whoever waits at a [`Gate`] is woken by the test that opens it.
+//! No clock and no runtime: a task that waits at a [`Gate`] is woken by the test that opens it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -92,7 +91,7 @@ impl Script {
         Self { connecting: None, steps: Vec::new(), ending: Err(failure) }
     }
 
-    /// Says this piece of the first choice.
+    /// Streams this piece of the first choice.
     #[must_use]
     pub fn say(self, text: &str) -> Self {
         self.delta(ChoiceDelta { content: Some(text.to_owned()), ..ChoiceDelta::default() })
@@ -104,7 +103,7 @@ impl Script {
         self.delta(ChoiceDelta { finish: Some(FinishReason::Stop), ..ChoiceDelta::default() })
     }
 
-    /// Says this.
+    /// Streams this delta.
     #[must_use]
     pub fn delta(mut self, gained: ChoiceDelta) -> Self {
         self.steps.push(ScriptStep::Say(Delta::from(vec![gained])));
@@ -118,7 +117,7 @@ impl Script {
         self
     }
 
-    /// Asks to be left alone for so long.
+    /// Requests a pause of so long.
     #[must_use]
     pub fn retry_after(mut self, time: Duration) -> Self {
         self.steps.push(ScriptStep::RetryAfter(time));
@@ -168,13 +167,13 @@ impl ScriptedProvider {
         Self { state, shape: None, asks_again: false }
     }
 
-    /// The same, which wants states of this shape back.
+    /// The same, which requires states of this shape in the next request.
     #[must_use]
     pub fn with_state_shape(self, shape: &'static str) -> Self {
         Self { shape: Some(shape), ..self }
     }
 
-    /// The same, whose calls say that they ask again.
+    /// The same, whose calls carry the mark of a repetition.
     #[must_use]
     pub fn asking_again(self) -> Self {
         Self { asks_again: true, ..self }
@@ -231,7 +230,7 @@ impl Provider for ScriptedProvider {
         if let Some(gate) = script.connecting {
             gate.pass().await;
         }
-        // After the gate: a test that drops the call at it has proof that nothing was sent.
+        // After the gate: a test that drops the call at it has proof that no byte was sent.
         sink.on_send();
         for step in script.steps {
             match step {
@@ -246,7 +245,7 @@ impl Provider for ScriptedProvider {
     }
 }
 
-/// Stops whoever comes to it until the test opens it.
+/// Stops every task that reaches it until the test opens it.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<Mutex<GateState>>);
 
@@ -271,7 +270,7 @@ impl Gate {
         passage.wake();
     }
 
-    /// Waits until somebody stands at it, or has passed.
+    /// Waits until a task stands at it, or has passed.
     pub async fn reached(&self) {
         self.until(|passage| passage.reached > 0).await;
     }

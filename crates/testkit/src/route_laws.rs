@@ -48,7 +48,7 @@ fn model() -> PublicModelId {
     sample::model()
 }
 
-/// Rows of one key become one row with the sums of both, whoever adds them and in which order they land.
+/// Rows of one key become one row with the sums of both, in any order and from any node.
 pub async fn attempts_add_up(store: &dyn RouteStore) {
     let answered = |ms: &[u64], at| Arc::new(vec![hour(AttemptOutcome::Answered, ms, at)]);
     store.add_route_hours(answered(&[10, 90], 1)).await.unwrap();
@@ -122,7 +122,7 @@ pub async fn breakers_go_with_their_lease(store: &dyn RouteStore) {
         is_known,
         report: report.clone(),
     };
-    // Without a lease nothing is written.
+    // Without a lease no row is written.
     store.set_route_states(&first, std::slice::from_ref(&open)).await.unwrap();
     assert_eq!(store.node_breakers().await.unwrap(), []);
     store.heartbeat(&first, sample::LEASE, LeaseMode::Take).await.unwrap();
@@ -130,14 +130,14 @@ pub async fn breakers_go_with_their_lease(store: &dyn RouteStore) {
         store.set_route_states(&first, std::slice::from_ref(report)).await.unwrap();
         assert_eq!(store.node_breakers().await.unwrap(), [known(report, true)]);
     }
-    // A successor of that name knows nothing of them, and its predecessor writes no more.
+    // A successor of that name does not know them, and its predecessor writes no more.
     store.heartbeat(&second, sample::LEASE, LeaseMode::Take).await.unwrap();
     assert_eq!(store.node_breakers().await.unwrap(), [known(&healthy, false)]);
     store.set_route_states(&first, std::slice::from_ref(&open)).await.unwrap();
     assert_eq!(store.node_breakers().await.unwrap(), [known(&healthy, false)]);
     store.set_route_states(&second, std::slice::from_ref(&open)).await.unwrap();
     assert_eq!(store.node_breakers().await.unwrap(), [known(&open, true)]);
-    // A lease that has ended says nothing of now.
+    // A lease that has ended is no evidence of the present.
     store.heartbeat(&second, Duration::ZERO, LeaseMode::Renew).await.unwrap();
     assert_eq!(store.node_breakers().await.unwrap(), [known(&open, false)]);
     store.leave(&second).await.unwrap();

@@ -1,10 +1,9 @@
-//! Values that are valid as they stand, for tests that vary one thing. Fixed ids belong to one
-//! operation that many tests are about; `fresh_…` ids never repeat, on any machine.
+//! Values that are valid as they are, for tests that vary one of them. Fixed ids belong to one operation that
+//! many tests are about; `fresh_…` ids never repeat, on any machine.
 //!
-//! Numbers are chosen to be read: a hold of 100, a micro a token, a lease of 15 s from [`NOW`]. A
-//! builder varies one thing of a claim by its name, so that a test says what it is about and
-//! nothing else. Bindings are hashes of a text and its terms: equal texts are one request, as in
-//! production, without a request to normalize.
+//! Numbers are chosen to be read: a hold of 100, a micro a token, a lease of 15 s from [`NOW`]. A builder
+//! varies one field of a claim by its name, so that a test names its subject and no more. Bindings are hashes
+//! of a text and its terms: equal texts are one request, as in production, without a request to normalize.
 #![expect(
     clippy::unwrap_used,
     reason = "fixed texts and tests' own numbers: a bad one is the test's bug"
@@ -31,17 +30,17 @@ use holdfast_domain::{
 };
 use uuid::{Builder, Uuid};
 
-/// 2026-11-20T12:00:00Z: where the clock of a memory journal starts.
+/// 2026-11-20T12:00:00Z: start of the clock of a memory journal.
 pub const NOW: Timestamp = Timestamp::from_micros(1_795_176_000_000_000);
 /// Length of leases here.
 pub const LEASE: Duration = Duration::from_secs(15);
 /// Span from admission to the deadline here.
 pub const TIME: Duration = Duration::from_secs(660);
-/// The API key that every claim bears unless it says otherwise.
+/// The API key of every claim, unless the test sets another.
 pub const API_KEY: ApiKeyId = ApiKeyId::from_u128(0xa);
-/// The wallet that pays unless the claim says otherwise.
+/// The wallet that pays, unless the claim names another.
 pub const WALLET: WalletId = WalletId::from_u128(0xb);
-/// The claim id of a claim that does not say otherwise.
+/// The claim id of a claim that does not set another.
 pub const CLAIM: ClaimId = ClaimId::from_u128(0xc);
 
 /// A claim that is valid as it stands.
@@ -108,7 +107,7 @@ impl ClaimBuilder {
         self
     }
 
-    /// Another request, told apart by its text alone.
+    /// Another request, distinguished only by its text.
     #[must_use]
     pub fn request(mut self, text: &str) -> Self {
         self.claim.binding = binding(text, self.claim.binding.terms);
@@ -292,13 +291,13 @@ pub fn call(text: &str) -> Call {
     }
 }
 
-/// Price of a micro a token of any kind, nothing for the request.
+/// Price of a micro a token of any kind, and zero for the request.
 #[must_use]
 pub fn price() -> PriceVersion {
     priced("2026-01-01T00:00:00Z", 1_000_000)
 }
 
-/// Price of so many micros for a million tokens of any kind, nothing for the request.
+/// Price of so many micros for a million tokens of any kind, and zero for the request.
 #[must_use]
 pub fn priced(effective_from: &str, micros_per_million: u64) -> PriceVersion {
     let rate = |kind: MeterKind| if kind.per_million() { micros_per_million } else { 0 };
@@ -329,8 +328,8 @@ pub fn usd() -> Currency {
     "USD".parse().unwrap()
 }
 
-/// Reported meters of so many prompt and completion tokens. Where the prompt is even it is known what
-/// they cost the operator: a third of a micro a token.
+/// Reported meters of so many prompt and completion tokens. If the prompt is even, their cost to the operator
+/// is known: a third of a micro a token.
 #[must_use]
 pub fn metered(input: u64, output: u64) -> MeterReading {
     let meters = Meters::text(input, output).unwrap();
@@ -344,7 +343,7 @@ pub fn metered(input: u64, output: u64) -> MeterReading {
     }
 }
 
-/// A sealed result, told apart by its bytes.
+/// A sealed result, distinguished by its bytes.
 #[must_use]
 pub fn result(sealed: &str) -> SealedResult {
     SealedResult {

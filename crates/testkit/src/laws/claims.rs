@@ -1,8 +1,8 @@
-//! Laws of claims: one owner, no overdraft, and nothing left of those that lost.
+//! Laws of claims: one owner, no overdraft, and no trace of the claims that lost.
 //!
-//! A claim and its hold are one transaction, so a loser's reservation goes with it. Refusals have
-//! an order: conflict, limits, funds, permanent ids. A bound key is a conflict whatever else is
-//! wrong, for its caller is to be answered from the row.
+//! A claim and its hold are one transaction, so a loser's reservation goes with it. Refusals have an order:
+//! conflict, limits, funds, permanent ids. A bound key is a conflict even if other rules refuse as well, for
+//! its caller is to be answered from the row.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::sample;
 pub async fn a_claim_is_exclusive_among_concurrent_offers(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 10_000).await;
     let first = tenant.claim();
-    // Equal but for the claim id: the database has nothing else to tell them apart by.
+    // Equal but for the claim id, the only column by which the database can distinguish them.
     let claims: Vec<Claim> =
         (0..20).map(|_| first.clone().claim_id(sample::fresh()).build()).collect();
     let verdicts = join_all(claims.iter().map(|claim| tenant.offer(claim))).await;
@@ -52,12 +52,12 @@ pub async fn holds_never_overdraw(stores: &dyn Stores) {
             Err(error) => assert!(matches!(error, CommitError::FundsHeld { .. }), "{error:?}"),
         }
     }
-    // All of it and no micro more, in whatever order they came.
+    // All of it and no micro more, in any order.
     assert_eq!(admitted, 100);
     assert_eq!(tenant.balances().await, (0, 100));
 }
 
-/// A claim that lost its race has reserved nothing: no funds, no counter, no transfer.
+/// A claim that lost its race has reserved no funds, no counter and no transfer.
 pub async fn a_loser_leaves_no_trace(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let limits = Limits { concurrency: Some(2), ..Limits::default() };
@@ -78,7 +78,7 @@ pub async fn a_loser_leaves_no_trace(stores: &dyn Stores) {
     assert!(matches!(tenant.offer(&fourth).await, Err(CommitError::LimitReached(_))));
 }
 
-/// A claim that funds or limits refuse binds nothing: the key is free as before.
+/// A claim that funds or limits refuse binds no key: it is free as before.
 pub async fn a_refused_claim_leaves_no_trace(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 99).await;
     let before = tenant.entries().await;
@@ -122,8 +122,8 @@ pub async fn a_row_keeps_the_alias_of_its_first_claim(stores: &dyn Stores) {
     }
 }
 
-/// A claim that the holds of leased operations alone keep from its funds is told apart, with both amounts. What is recorded
-/// does not go back by an ending, and what is open holds nothing.
+/// A claim that has too little money only because of the holds of leased operations has its own refusal, with
+/// both amounts. Recorded money does not go back by an ending, and open operations hold none.
 pub async fn funds_that_leased_operations_hold_are_told_apart(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 100).await;
     let offer = |hold| {
@@ -161,7 +161,7 @@ pub async fn funds_that_leased_operations_hold_are_told_apart(stores: &dyn Store
     assert_eq!(tenant.balances().await, (50, 50));
 }
 
-/// A wallet that does not exist pays for nothing, not even for a free run.
+/// A wallet that does not exist pays for no run, not even for a free one.
 pub async fn a_missing_wallet_has_nothing(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     for hold in [100, 0] {
@@ -172,8 +172,7 @@ pub async fn a_missing_wallet_has_nothing(stores: &dyn Stores) {
     }
 }
 
-/// A limit is named where funds refuse as well: the order in which callers can do something about
-/// it.
+/// A limit is named if funds refuse as well: the order in which callers can act on it.
 pub async fn limits_are_judged_before_funds(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 100).await;
     let limits = Limits { concurrency: Some(0), ..Limits::default() };
@@ -197,8 +196,7 @@ pub async fn a_key_that_is_bound_is_a_conflict_whatever_else_is_wrong(stores: &d
     assert_eq!(tenant.balances().await, (0, 100));
 }
 
-/// The same change, offered again because its answer was lost, is a conflict; the row tells whose
-/// it is.
+/// The same change, offered again because its answer was lost, is a conflict; the row shows whose it is.
 pub async fn an_offer_again_after_it_landed_is_a_conflict_and_shows_whose_it_is(
     stores: &dyn Stores,
 ) {

@@ -1,9 +1,9 @@
 //! Laws of counters: reserved within their bounds, and corrected to what each ending leaves, in the
 //! window of the admission.
 //!
-//! `ENDINGS` is the table of the operation's specification, run through a store: what may have run
-//! stays counted, and only proof that nothing ran gives requests and tokens back, the request to
-//! the first generation alone.
+//! `ENDINGS` is the table of the operation's specification, run through a store: a run that may have happened
+//! stays counted, and only proof that it did not gives requests and tokens back, the request to the first
+//! generation alone.
 //!
 //! Stores have clocks of their own, so a law that a minute's turn would spoil runs again.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a law that fails panics")]
@@ -51,7 +51,7 @@ fn limits_of_one() -> Limits {
     }
 }
 
-/// Thirty claims race for room for ten; the others are told which counter.
+/// Thirty claims race for room for ten; the refusals of the others name the counter.
 pub async fn a_bound_holds_among_concurrent_claims(stores: &dyn Stores) {
     for (counter, limits) in limits_of_ten() {
         let verdicts = in_one_minute(stores, async || {
@@ -70,7 +70,7 @@ pub async fn a_bound_holds_among_concurrent_claims(stores: &dyn Stores) {
     }
 }
 
-/// A claim beyond a limit is refused by name, binds nothing, holds nothing and counts nothing.
+/// A claim beyond a limit is refused by name, binds no key, holds no money and counts nowhere.
 pub async fn a_limit_names_its_counter_and_changes_nothing(stores: &dyn Stores) {
     for (counter, limits) in limits_of_ten() {
         let (refused, exact) = in_one_minute(stores, async || {
@@ -78,7 +78,7 @@ pub async fn a_limit_names_its_counter_and_changes_nothing(stores: &dyn Stores) 
             for _ in 0..9 {
                 tenant.admit(&tenant.claim().limits(limits).build()).await;
             }
-            // Twice the room that is left, where the counter counts by amount.
+            // Twice the room that is left, if the counter counts by amount.
             let large = tenant.claim().limits(limits).hold(200).tokens(200).build();
             let refused = tenant.offer(&large).await;
             let bound = tenant.load(operation_of(&large)).await.operation;
@@ -108,9 +108,9 @@ pub async fn api_keys_count_apart(stores: &dyn Stores) {
     assert!(is_limit(&third.unwrap_err(), Counter::Concurrency));
 }
 
-/// Every ending leaves in the counters, each after the other, what the table of the operation's
-/// specification says: only proof that nothing ran gives requests and tokens back, and the request
-/// only to the first generation.
+/// Every ending leaves in the counters, each after the other, the values of the table of the operation's
+/// specification: only proof that there was no run gives requests and tokens back, and the request only to the
+/// first generation.
 pub async fn every_ending_leaves_in_the_counters_what_it_should(stores: &dyn Stores) {
     let window = SpendWindow::Day;
     let limits = Limits {
@@ -173,8 +173,8 @@ fn disown(operation: &Operation, sent: SendStatus) -> Event {
     Event::Disown(Disown { claim: operation.owner.claim, sent })
 }
 
-/// Readings of requests, tokens, running operations and spend, as a claim that reserves nothing
-/// else is told. The probe is given back.
+/// Readings of requests, tokens, running operations and spend, as in the receipt of a claim that reserves a
+/// minimum. The probe is given back.
 async fn used(tenant: &Tenant<'_>, limits: Limits) -> [i64; 4] {
     let claim = tenant.claim().limits(limits).hold(0).tokens(0).build();
     let Receipt { counters: tally, .. } = tenant.offer(&claim).await.unwrap();
@@ -186,8 +186,8 @@ async fn used(tenant: &Tenant<'_>, limits: Limits) -> [i64; 4] {
     [requests, used(Counter::Tokens), running, used(Counter::SpendDay)]
 }
 
-/// A claim is told what the counters come to, or what stands in the way: nobody has to read them
-/// again.
+/// The receipt of a claim has the counters' new values, its refusal the counter that is full: callers need not
+/// read them again.
 pub async fn receipts_and_refusals_tell_what_the_counters_stand_at(stores: &dyn Stores) {
     let [admitted, settled, freed, refused] = in_one_minute(stores, async || {
         let tenant = Tenant::new(stores, 10_000).await;
@@ -281,7 +281,7 @@ pub async fn a_correction_goes_to_the_window_of_the_admission(stores: &dyn Store
         let first = tenant.admit(&claim(10)).await;
         let settled = judged(&tenant.load(first.id).await, finish(&first, 900, 0));
         let long_ago = Timestamp::from_micros(first.admitted_at.as_micros() - DAYS_40);
-        // Forty days ago is another minute, day and month, whatever the store's clock says.
+        // Forty days ago is another minute, day and month, independent of the store's clock.
         let late = Transition { admitted_at: Some(long_ago), ..operation_change(&settled).clone() };
         stores.journal().commit(Arc::new(late)).await.unwrap();
         (tenant.offer(&claim(90)).await, tenant.offer(&claim(1)).await)

@@ -1,5 +1,5 @@
-//! Laws of limits that are edited while their API key is in use: a counter is the sum over all operations of its
-//! window, whatever limits were set when.
+//! Laws of limits that are edited while their API key is in use: a counter is the sum over all operations of
+//! its window, under any history of limits.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::time::Duration;
@@ -58,7 +58,7 @@ pub async fn a_claim_by_limits_of_before_an_edit_is_refused(stores: &dyn Stores)
     assert_ne!(after, before_rename, "an edit of another member");
     let operation = tenant.admit(&claim.limits_revision(after).limits(limits).build()).await;
     assert_eq!(used(&tenant, Counter::SpendMonth).await, 200);
-    // A row that is there is the answer, whatever was edited: a lost commit may be its own.
+    // An existing row is the answer, even after an edit: a lost commit may be its own.
     let again = tenant.claim().request_key(operation.request_key).limits_revision(before);
     let again = tenant.offer(&again.build()).await;
     assert!(matches!(again, Err(CommitError::Conflict)), "{again:?}");
@@ -169,7 +169,7 @@ impl<'a> History<'a> {
         edit(&self.tenant, self.limits).await;
     }
 
-    /// Counters by the minute are left out: rows do not tell all of what earlier generations left there.
+    /// Counters by the minute are left out: rows do not contain all that earlier generations left there.
     async fn compare(&self) {
         let spend = self.limits.spend.map(|limit| limit.window.counter());
         let concurrency = self.limits.concurrency.map(|_max| Counter::Concurrency);

@@ -42,7 +42,7 @@ pub async fn a_result_completes_and_settles(stores: &dyn Stores) {
     assert_eq!(tenant.balances().await, (870, 0));
 }
 
-/// A run that cost nothing completes all the same, and no transfer of nothing is written.
+/// A run free of charge completes all the same, and no transfer of zero is written.
 pub async fn a_result_of_nothing_moves_nothing_to_revenue(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     for hold in [100, 0] {
@@ -52,7 +52,7 @@ pub async fn a_result_of_nothing_moves_nothing_to_revenue(stores: &dyn Stores) {
     }
 }
 
-/// T2a and T2b: the result stays with its hold until somebody settles it.
+/// T2a and T2b: the result stays with its hold until it is settled.
 pub async fn a_recorded_result_is_settled_later(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let admitted = tenant.admit(&tenant.claim().build()).await;
@@ -63,7 +63,7 @@ pub async fn a_recorded_result_is_settled_later(stores: &dyn Stores) {
     assert_eq!(tenant.balances().await, (970, 0));
 }
 
-/// T2c: asking marks the row and nothing else; its owner still ends it.
+/// T2c: a request to cancel only marks the row; its owner still ends it.
 pub async fn a_cancelled_operation_is_only_marked(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let admitted = tenant.admit(&tenant.claim().build()).await;
@@ -78,8 +78,8 @@ pub async fn a_cancelled_operation_is_only_marked(stores: &dyn Stores) {
     assert!(matches!(ended.phase, Phase::Abandoned { .. }), "it is not to run again");
 }
 
-/// T5′: the row ends and nothing moves, for T3 gave all back; the key never runs again. Against T7
-/// whichever is second is a conflict, and a cancel that is judged again asks the next run to end.
+/// T5′: the row ends and no money moves, for T3 gave all back; the key never runs again. Against T7 the second
+/// of the two is a conflict, and a cancel that is judged again marks the next run to end.
 pub async fn a_cancelled_open_operation_ends_and_moves_nothing(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let again = tenant.claim();
@@ -119,7 +119,7 @@ pub async fn a_refused_operation_keeps_its_error(stores: &dyn Stores) {
     assert_eq!(tenant.balances().await, (1_000, 0));
 }
 
-/// T5: the hold comes back, and nothing is kept.
+/// T5: the hold comes back, and no part of it is kept.
 pub async fn a_given_up_operation_is_abandoned(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let admitted = tenant.admit(&tenant.claim().build()).await;
@@ -157,8 +157,8 @@ pub async fn an_open_operation_runs_again_as_its_next_generation(stores: &dyn St
     assert_eq!(tenant.balances().await, (940, 0));
 }
 
-/// T7 has its time: it is counted from the last admission, by the store's clock, and nothing is written
-/// before it.
+/// T7 has its time: it is counted from the last admission, by the store's clock, and before it no row is
+/// written.
 pub async fn an_open_operation_waits_for_its_fourth_generation(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let mut operation = tenant.admit(&tenant.claim().build()).await;
@@ -175,7 +175,7 @@ pub async fn an_open_operation_waits_for_its_fourth_generation(stores: &dyn Stor
     let time = operation.admitted_at.after(Duration::from_secs(2));
     for now in [open.now.min(Timestamp::from_micros(time.as_micros() - 1)), time] {
         let judged = decide(&Snapshot { now, ..open.clone() }, again()).err();
-        // What the node's own lease would say by then is another matter.
+        // The node's own lease would be refused by then, which is not tested here.
         let judged = judged.filter(|refusal| *refusal != Refusal::LeaseLost);
         assert_eq!(judged, (now < time).then_some(Refusal::TooSoon), "{now:?} of {time:?}");
     }
@@ -216,7 +216,7 @@ pub async fn a_stale_version_is_a_conflict_and_changes_nothing(stores: &dyn Stor
     let reopen = |claim| Event::Claim(Box::new(again.clone().claim_id(claim).build()));
     tenant.step(opened.id, reopen(sample::fresh())).await;
     conflicts(&tenant, &judged(&seen, reopen(sample::fresh()))).await;
-    // A version that nobody has written yet is as stale as an old one.
+    // A version that was never written is as stale as an old one.
     let seen = tenant.load(opened.id).await;
     let mut ahead = seen.operation.clone().unwrap();
     ahead.version = Version::new(ahead.version.get() + 1);
@@ -224,8 +224,7 @@ pub async fn a_stale_version_is_a_conflict_and_changes_nothing(stores: &dyn Stor
     conflicts(&tenant, &judged(&ahead, Event::AskCancel)).await;
 }
 
-/// A single one of many endings for one version is written, whatever they say, and money moves
-/// once.
+/// A single one of many endings for one version is written, even if they differ, and money moves once.
 pub async fn concurrent_endings_settle_once(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let leased = tenant.admit(&tenant.claim().build()).await;

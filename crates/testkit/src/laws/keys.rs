@@ -75,7 +75,7 @@ pub async fn a_key_needs_its_wallet(stores: &dyn Stores) {
     assert_eq!(stores.keys().unwrap().credential(credential.id).await.unwrap(), None);
 }
 
-/// Neither a name within a wallet nor an id is given twice, and a refused key leaves nothing behind.
+/// Neither a name within a wallet nor an id is given twice, and a refused key leaves no row behind.
 pub async fn names_of_keys_are_taken_once(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 0).await;
     let first = new_key(tenant.wallet, &name("key"));
@@ -106,7 +106,7 @@ pub async fn concurrent_issues_of_a_name_make_one_key(stores: &dyn Stores) {
     assert_eq!(stores.lists().unwrap().all_api_keys().await.len(), 2);
 }
 
-/// Revoking has a moment; a second time changes nothing, and an unknown key has none.
+/// Revoking has a moment; a second time has no effect, and an unknown key has none.
 pub async fn a_revoked_key_stays_revoked(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 0).await;
     let new = new_key(tenant.wallet, &name("key"));
@@ -130,8 +130,8 @@ pub async fn a_revoked_key_stays_revoked(stores: &dyn Stores) {
     assert!(matches!(refused, Err(Refused(AccountRefusal::NoApiKey))), "{refused:?}");
 }
 
-/// A credential that was added is in force; the others end after the grace, or before where they
-/// did.
+/// A credential that was added is in force; the others end after the grace, or at their own end if that is
+/// earlier.
 pub async fn a_rotation_adds_a_credential_and_ends_the_others_later(stores: &dyn Stores) {
     let (keys, commands) = (stores.keys().unwrap(), stores.commands());
     let tenant = Tenant::new(stores, 0).await;
@@ -184,8 +184,8 @@ pub async fn a_key_that_has_ended_is_not_rotated(stores: &dyn Stores) {
     assert!(matches!(refused, Err(Refused(AccountRefusal::NoApiKey))), "{refused:?}");
 }
 
-/// A standing shows all counters of one API key: what was reserved by the claims of this minute, day
-/// and month, and nothing else.
+/// A standing shows all counters of one API key: only the reservations of the claims of this minute, day and
+/// month.
 pub async fn a_standing_shows_every_counter_in_the_window_of_now(stores: &dyn Stores) {
     let keys = stores.keys().unwrap();
     let spend = SpendLimit { micros: Micros::new(1_000), window: SpendWindow::Month };
@@ -205,7 +205,7 @@ pub async fn a_standing_shows_every_counter_in_the_window_of_now(stores: &dyn St
         let claim = tenant.claim().limits(limits).hold(30).tokens(7).build();
         let first = tenant.admit(&claim).await;
         tenant.admit(&tenant.claim().limits(limits).hold(40).tokens(8).build()).await;
-        // Something of another window of the same counters.
+        // An ending in another window of the same counters.
         let settled = judged(&tenant.load(first.id).await, finish(&first, 900, 0));
         let late = Transition {
             admitted_at: Some(Timestamp::from_micros(1)),

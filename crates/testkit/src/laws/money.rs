@@ -1,10 +1,9 @@
 //! Laws of money that moves by itself, and of the book as a whole.
 //!
-//! A posting has its id for ever: another one under it is a conflict. Nothing is
-//! posted that a wallet could not hold beside what may come back to it, nothing is taken that is
-//! not available, and the refunds of an operation stay within its captured charge. After any
-//! history, also one of refusals, each balance is the sum of its transfers and nothing came from
-//! nowhere.
+//! A posting has its id for ever: another one under it is a conflict. No amount is posted that a wallet could
+//! not hold beside the holds that may come back to it, no amount is taken that is not available, and the
+//! refunds of an operation stay within its captured charge. After any history, also one of refusals, each
+//! balance is the sum of its transfers and no money came from nowhere.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use holdfast_domain::admin::AccountRefusal;
@@ -20,12 +19,12 @@ use crate::dice::Dice;
 use crate::join::join_all;
 use crate::sample;
 
-/// A posting is made once, however often it is asked for; another one under its id is a conflict. The first can be
-/// read again.
+/// A posting is made once, however often it is offered; another one under its id is a conflict. The first can
+/// be read again.
 pub async fn a_deposit_is_posted_once(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 0).await;
     let deposit = deposit(tenant.wallet, 500);
-    // Same id, other amount: whoever reuses an id is told so, and the first one stands.
+    // Same id, other amount: the reuse of an id is a conflict, and the first one stands.
     let other = Posting { amount: Micros::new(7), ..deposit.clone() };
     let posted = join_all((0..3).map(|_| stores.commands().post(&deposit))).await;
     let done = posted.iter().map(|posted| posted.as_ref().unwrap());
@@ -37,7 +36,7 @@ pub async fn a_deposit_is_posted_once(stores: &dyn Stores) {
     assert_eq!(stores.wallets().posting(deposit.id).await.unwrap(), Some(deposit));
     assert_eq!(stores.wallets().posting(sample::fresh()).await.unwrap(), None);
     assert_eq!(tenant.balances().await, (500, 0));
-    // An amount that does not fit beside what is there is refused and posts nothing.
+    // An amount that does not fit into the balance is refused and posts no transfer.
     refuse_posting(tenant.post(PostingKind::Deposit, i64::MAX).await);
     assert_eq!(tenant.balances().await, (500, 0));
 }
@@ -68,7 +67,7 @@ pub async fn a_deposit_to_no_wallet_is_refused(stores: &dyn Stores) {
     assert_eq!(stores.wallets().posting(lost.id).await.unwrap(), None);
 }
 
-/// No posting is of nothing, and deposits and refunds only give.
+/// No posting is of zero, and deposits and refunds only give.
 pub async fn postings_move_something_in_their_direction(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let operation = tenant.admit(&tenant.claim().build()).await;
@@ -80,7 +79,7 @@ pub async fn postings_move_something_in_their_direction(stores: &dyn Stores) {
     for (kind, amount) in
         [(deposit(), 0), (deposit(), -1), (refund(), 0), (refund(), -1), (reason(), 0)]
     {
-        // Whoever posts makes it by `Posting::new`: a table is the last to refuse it.
+        // Callers build a posting by `Posting::new`: a table is the last to refuse it.
         assert!(tenant.post(kind, amount).await.is_err());
     }
     assert_eq!(tenant.balances().await, (980, 0));
@@ -109,7 +108,7 @@ pub async fn adjustments_do_not_overdraw(stores: &dyn Stores) {
     assert_eq!(sides, [(available, adjustments, 400), (adjustments, available, 5)]);
 }
 
-/// A refund goes back from what an operation has paid: nothing before it is settled, and never more.
+/// A refund goes back from the charge of an operation: none before it is settled, and never more.
 pub async fn refunds_need_a_captured_charge(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let operation = tenant.admit(&tenant.claim().build()).await;
@@ -145,8 +144,8 @@ pub async fn concurrent_refunds_stay_within_the_charge(stores: &dyn Stores) {
     assert_eq!(tenant.balances().await, (1_000, 0));
 }
 
-/// After any history: each balance is the sum of its transfers, what is held is the sum of the active
-/// holds, and nothing came from nowhere.
+/// After any history: each balance is the sum of its transfers, the held amount is the sum of the active holds,
+/// and no money came from nowhere.
 pub async fn balances_are_the_sums_of_their_transfers(stores: &dyn Stores) {
     // Few histories, for a store may be slow: what fails is repeated by its seed.
     for seed in 1..=3 {
@@ -207,7 +206,7 @@ pub async fn statements_show_the_newest_transfers_oldest_first(stores: &dyn Stor
     }
 }
 
-/// Random step; whatever the store refuses is part of the history.
+/// Random step; the store's refusals are part of the history.
 async fn random_step(tenant: &Tenant<'_>, dice: &mut Dice, operations: &mut Vec<Operation>) {
     let amount = i64::try_from(dice.roll(400)).unwrap() + 1;
     let choice = dice.roll(10);
@@ -259,7 +258,7 @@ fn deposit(wallet: WalletId, amount: i64) -> Posting {
     Posting { id, wallet, kind: PostingKind::Deposit, amount }
 }
 
-/// Refused for what the wallet has or the operation has paid, and nothing else.
+/// Refused because of the wallet's balance or the operation's charge, and for no other reason.
 #[track_caller]
 fn refuse_posting(posted: Result<PostingId, CommandError>) {
     let is_refused = matches!(

@@ -1,7 +1,7 @@
 //! Laws of node names: who has one, until when, and who may take it.
 //!
-//! A name belongs to one incarnation at a time. A start takes a free or an expired one, a heartbeat
-//! renews its own row alone, and whoever was superseded stays so.
+//! A name belongs to one incarnation at a time. A start takes a free or an expired one, a heartbeat renews only
+//! its own row, and a superseded incarnation stays so.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a law that fails panics")]
 
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub async fn a_name_is_taken_when_its_lease_has_expired(stores: &dyn Stores) {
     assert_eq!(lease.node, second);
 }
 
-/// A name is taken whatever its row says, where something else proves that nobody has it.
+/// A name is taken even if its row is held, if other evidence proves that its holder is gone.
 pub async fn a_taken_name_is_taken_whoever_had_it(stores: &dyn Stores) {
     let first = node(&name());
     let second = node(first.name.as_str());
@@ -80,7 +80,7 @@ pub async fn only_its_own_process_leaves(stores: &dyn Stores) {
     held(beat(stores, &second, sample::LEASE, LeaseMode::TakeExpired).await);
 }
 
-/// An address is that of the incarnation which has told it, for as long as it has the name.
+/// An address is that of the incarnation which has set it, for as long as it has the name.
 pub async fn an_address_is_its_own_process_s(stores: &dyn Stores) {
     let first = node(&name());
     let second = node(first.name.as_str());
@@ -92,7 +92,7 @@ pub async fn an_address_is_its_own_process_s(stores: &dyn Stores) {
     nodes.advertise(&second, &theirs).await.unwrap();
     held(beat(stores, &first, sample::LEASE, LeaseMode::Renew).await);
     assert_eq!(nodes.address(&first).await.unwrap(), Some(ours));
-    // Said by whoever does not have the name: not kept.
+    // Set by an incarnation without the name: not kept.
     assert_eq!(nodes.address(&second).await.unwrap(), None);
     held(beat(stores, &second, sample::LEASE, LeaseMode::Take).await);
     assert_eq!(nodes.address(&first).await.unwrap(), None);

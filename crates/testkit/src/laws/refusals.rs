@@ -40,7 +40,7 @@ pub async fn a_ring_has_the_newest_of_its_key_and_of_each_code(stores: &dyn Stor
     let rare = all.iter().take(15).rev().take(OF_CODE);
     let expected: Vec<RefusedRequest> = newest.chain(rare).cloned().collect();
     assert_eq!(listed, expected);
-    // A batch that comes again lists nothing twice.
+    // A batch that comes again lists no request twice.
     add(stores, all.split_at(250).1).await;
     let again = RefusalFilter { api_key: Some(api_key), ..all_refusals() };
     let again = self::listed(stores, again, 500).await;

@@ -1,9 +1,9 @@
-//! A tenant to run operations for: a wallet with funds, an API key, a price and a live node, made
-//! through the ports, and the few questions that every law asks.
+//! A tenant to run operations for: a wallet with funds, an API key, a price and a live node, created through
+//! the ports, and the few queries of every law.
 //!
-//! All names and ids are fresh, so that laws need nothing of each other's rows. [`Tenant::step`] is
-//! the work of most laws: it commits a judged event and compares row, result, wallet and book with
-//! what the change says. A law that only reads what it wrote would not see what else a store wrote.
+//! All names and ids are fresh, so that no law needs another's rows. [`Tenant::step`] is the work of most laws:
+//! it commits a judged event and compares row, result, wallet and ledger with the change. A law that only reads
+//! what it wrote would not see other writes of a store.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Tenant<'a> {
     pub wallet: WalletId,
     /// API key of the operations.
     pub api_key: ApiKeyId,
-    /// Credential of that API key, where the store keeps them.
+    /// Credential of that API key, if the store keeps them.
     pub credential: CredentialId,
     /// The row of the node that runs them.
     pub lease: Lease,
@@ -68,14 +68,14 @@ impl<'a> Tenant<'a> {
         let (api_key, credential) = (sample::fresh(), sample::fresh());
         let mut tenant = Self { stores, wallet, api_key, credential, lease };
         (tenant.api_key, tenant.credential) = tenant.issue().await;
-        // A deposit of nothing is no posting.
+        // A deposit of zero is no posting.
         if funds > 0 {
             tenant.post(PostingKind::Deposit, funds).await.unwrap();
         }
         tenant
     }
 
-    /// Another API key of the wallet, known where the store keeps them.
+    /// Another API key of the wallet, known if the store keeps them.
     pub async fn another_api_key(&self) -> ApiKeyId {
         self.issue().await.0
     }
@@ -95,7 +95,7 @@ impl<'a> Tenant<'a> {
             };
             let Err(refused) = self.stores.commands().issue(&new, &credential(id)).await else {
                 let _is_turned = self.stores.commands().turn(span);
-                // Of a clock that nobody turns, until it has passed.
+                // If the clock cannot be turned, until it has passed.
                 while self.stores.journal().clock().await.unwrap() < ends_at {}
                 return id;
             };
@@ -159,22 +159,22 @@ impl<'a> Tenant<'a> {
         self.stores.journal().commit(judged(&snapshot, event)).await
     }
 
-    /// Judges an event over the row as it stands, commits it, and checks that the rows are as the
-    /// change says: operation, result, wallet and book.
+    /// Judges an event over the current row, commits it, and compares the rows with the change: operation,
+    /// result, wallet and ledger.
     pub async fn step(&self, operation: OperationId, event: Event) -> Operation {
         let before = self.load(operation).await;
         let change = judged(&before, event);
         self.commit_as_predicted(&before, &change).await
     }
 
-    /// Commits a change and checks that the rows are as it says.
+    /// Commits a change and compares the rows with it.
     pub async fn commit_as_predicted(
         &self,
         before: &Snapshot,
         change: &Arc<Transition>,
     ) -> Operation {
         let transition = operation_change(change);
-        // Before the commit: what is compared is what this change moved, and not where it came to.
+        // Before the commit: the comparison is of this change's movements, and not of the end states.
         let (wallet, entries) = (self.wallet().await, self.entries().await);
         let receipt = self.stores.journal().commit(Arc::clone(change)).await.unwrap();
         let after = self.load(transition.operation).await;

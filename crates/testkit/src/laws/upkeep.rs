@@ -1,8 +1,8 @@
 //! Laws of upkeep: what is due, what runs here, and the content that may go.
 //!
-//! An operation that is due and not listed would keep its hold for ever; one that is listed and not
-//! due costs a read, for it is judged before anything is written. A purge takes sealed content and
-//! nothing else, and never that of what is not settled.
+//! An operation that is due and not listed would keep its hold for ever; one that is listed and not due costs a
+//! read, for it is judged before a row is written. A purge takes only sealed content, and never that of an
+//! unsettled operation.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ use crate::sample;
 /// Reads of a clock that does not move before a law gives up.
 const READS_MAX: u32 = 1_000_000;
 
-/// A read shows the row of the owner's node name as it stands: whoever has it, or none.
+/// A read shows the current row of the owner's node name: its holder, or none.
 pub async fn a_load_shows_the_owners_lease(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let operation = tenant.admit(&tenant.claim().build()).await;
@@ -31,8 +31,8 @@ pub async fn a_load_shows_the_owners_lease(stores: &dyn Stores) {
     assert_eq!(tenant.load(operation.id).await.lease, None);
 }
 
-/// Due are the recorded, and the leased whose deadline has passed or whose node is missing, expired
-/// or superseded; nothing that runs well or has ended.
+/// Due are the recorded, and the leased whose deadline has passed or whose node is missing, expired or
+/// superseded; no operation that is well or has ended.
 pub async fn due_are_the_recorded_and_the_orphaned(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 10_000).await;
     let admit = async |lease: &Lease, time: Duration| {
@@ -71,7 +71,7 @@ pub async fn due_are_the_recorded_and_the_orphaned(stores: &dyn Stores) {
     assert_eq!(found, due);
 }
 
-/// Never more than were asked for, and none twice.
+/// Never more than the limit, and none twice.
 pub async fn due_ends_at_its_limit(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 10_000).await;
     for _ in 0..5 {
@@ -138,14 +138,14 @@ pub async fn purge_takes_the_content_and_nothing_else(stores: &dyn Stores) {
     tenant.balances().await;
 }
 
-/// Young results stay, and the result of what is not settled stays whatever its age.
+/// Young results stay, and the result of an unsettled operation stays at any age.
 pub async fn purge_takes_only_what_has_ended_long_enough_ago(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 10_000).await;
     let young = tenant.admit(&tenant.claim().build()).await;
     let young = tenant.step(young.id, finish(&young, 1, 1)).await;
     until_after(&tenant, young.phase.finished_at().unwrap()).await;
     assert_eq!(stores.journal().purge(Duration::from_secs(3_600), 9).await.unwrap(), 0);
-    // Not ended, so never old enough: its content is the answer that its settlement will tell.
+    // Not ended, so never old enough: its content is the answer that its settlement will need.
     let recorded = tenant.admit(&tenant.claim().build()).await;
     tenant.step(recorded.id, record(&recorded, 1, 1)).await;
     assert_eq!(stores.journal().purge(Duration::ZERO, 9).await.unwrap(), 1, "the young one");

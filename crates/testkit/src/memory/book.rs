@@ -78,7 +78,7 @@ impl JournalState {
             let window = (transition.api_key, moved.counter, moved.counter.window(at));
             let value = self.counters.entry(window).or_insert(0);
             let reached = value.saturating_add(moved.amount);
-            // A correction never leaves less than nothing; a reservation was judged by its bound.
+            // A correction never leaves a negative value; a reservation was judged by its bound.
             *value = if moved.bound.is_some() { reached } else { reached.max(0) };
         }
     }

@@ -85,7 +85,7 @@ struct JournalFacts<'s> {
 }
 
 impl JournalFacts<'_> {
-    /// Judges an action. Nothing is waited for: every fact is in memory.
+    /// Judges an action without waiting: every fact is in memory.
     fn judge(mut self, action: AccountAction) -> Result<AccountEffect, CommandError> {
         let command = command(action);
         let judgement = pin!(decide(&command, &mut self));
@@ -243,7 +243,7 @@ impl JournalState {
         Some(RefundableOperation { wallet: row.wallet, charge, refunded: refunds(self, id) })
     }
 
-    /// Reason why a table would refuse a row: its id is taken, or it is a posting of nothing.
+    /// Reason why a table would refuse a row: its id is taken, or it is a posting of zero.
     fn is_refused(&self, write: &AccountWrite) -> Option<&'static str> {
         let (is_refused, why) = match write {
             AccountWrite::InsertWallet(new) => {

@@ -12,11 +12,11 @@ use holdfast_domain::ports::Cause;
 pub enum Fault {
     /// No fault: lets one commit pass between two faults.
     None,
-    /// Not committed, and the store says so.
+    /// Not committed, and the store returns an error.
     Unavailable,
-    /// Too many commits wait; nothing is committed.
+    /// Too many commits wait; no row is committed.
     Overloaded,
-    /// A rule of the tables forbids it, for a reason that nobody thought of; nothing is committed.
+    /// A rule of the tables forbids it, for an unforeseen reason; no row is committed.
     Forbidden,
     /// Committed, or refused as it would have been anyway, and the answer is lost.
     Landed,

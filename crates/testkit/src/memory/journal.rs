@@ -1,7 +1,7 @@
 //! The journal's port: reads and commits, each of which a test may have fail.
 //!
-//! A commit is judged and written under one lock, whole or not at all: everything that can refuse
-//! it is asked before the first row changes.
+//! A commit is judged and written under one lock, whole or not at all: every rule that can refuse it is checked
+//! before the first row changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl Journal for MemoryJournal {
         // A store would wait for the locks of the lost transactions: they land before anything
         // else.
         for late in std::mem::take(&mut state.faults.late) {
-            // Whatever became of it: nobody waits for its answer.
+            // The result is dropped: no caller waits for its answer.
             drop(state.write(&late));
         }
         let bytes = change.result().map_or(0, |it| it.sealed.len());
@@ -65,7 +65,7 @@ impl Journal for MemoryJournal {
             Fault::Forbidden => Err(CommitError::Collision),
             Fault::NotLanded => Err(CommitError::Uncertain(fault.cause())),
             Fault::Landed => {
-                // Refused or not, nobody hears of it.
+                // Refused or not, no caller waits for the answer.
                 drop(state.write(&change));
                 Err(CommitError::Uncertain(fault.cause()))
             }
@@ -119,7 +119,7 @@ impl Journal for MemoryJournal {
 }
 
 impl JournalState {
-    /// Judges a change and writes all of it, or nothing.
+    /// Judges a change and writes all of it, or none.
     fn write(&mut self, change: &Transition) -> Result<Receipt, CommitError> {
         let at = self.tick();
         judge(self, change, at)?;

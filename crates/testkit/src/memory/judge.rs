@@ -1,5 +1,5 @@
-//! The three things that a store enforces, in their order: the version, the bounds, the permanent
-//! ids. Nothing else is looked at.
+//! The three checks that a store enforces, in their order: the version, the bounds, the permanent ids. There is
+//! no fourth.
 
 use holdfast_domain::ledger::{BalanceChange, Funds, PostingKind};
 use holdfast_domain::limits::{CounterMove, ReachedLimit};
@@ -16,7 +16,7 @@ pub(super) fn judge(
     transition: &Transition,
     at: Timestamp,
 ) -> Result<(), CommitError> {
-    // First: whoever lost a race learns that, and nothing of limits or funds.
+    // First: the loser of a race learns only that, and neither limits nor funds.
     let row = state.operations.get(&transition.operation);
     if !transition.matches_row(row.map(|row| (row.operation.version, row.operation.owner.claim))) {
         return Err(CommitError::Conflict);
@@ -39,7 +39,7 @@ pub(super) fn judge(
             }));
         }
     }
-    // What moves no money passes, also where a wallet is broken: a result must find its place.
+    // A change without money passes, even if a wallet is broken: a result must find its place.
     if transition.funds != Funds::Unmoved {
         let fits = within_bounds(state, transition.wallet, transition.funds.balance_change());
         fits.map_err(|refused| funds_held(state, transition).unwrap_or(refused))?;

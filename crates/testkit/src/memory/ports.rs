@@ -95,7 +95,7 @@ impl ApiKeys for MemoryJournal {
 
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
         step_back().await;
-        // Let go of at once: the readings below take the same lock, which nobody may take twice.
+        // Released at once: the readings below take the same lock, which cannot be taken twice.
         let now = self.state().tick();
         let used = |counter| (counter, self.counter(api_key, counter, now));
         Ok(CounterSnapshot { counters: Counter::ALL.into_iter().map(used).collect(), now })
