@@ -1,5 +1,5 @@
-//! `holdfast check-config`: what is wrong with the configuration, whether the database takes it, and whether its
-//! providers and routes answer. It changes nothing; a probe runs each route's model once.
+//! `holdfast check-config`: the mistakes of the configuration, the objections of the database to it, and the
+//! answers of its providers and routes. The check writes no data; a probe runs each route's model once.
 
 mod database;
 mod routes;
@@ -75,7 +75,7 @@ impl FieldsView {
 struct ProbeView {
     provider: String,
     ok: bool,
-    /// HTTP status of the answer; `None` where none came.
+    /// HTTP status of the answer; `None` if none came.
     status: Option<u16>,
     answer: String,
 }
@@ -174,8 +174,8 @@ fn fields_of(config: &Config) -> Vec<FieldsView> {
     named.map(view).collect()
 }
 
-/// Tells what is wrong with the configuration. A script that asked for JSON gets it on standard output for a
-/// bad file too, with the status of wrong usage.
+/// Reports the mistakes of the configuration. With `--json` they go to standard output for a bad file too, with
+/// the status of wrong usage.
 fn refuse(
     output: Output,
     file: Option<&String>,
@@ -213,7 +213,7 @@ fn refuse(
     Err(CommandFailure::Told(Status::Usage))
 }
 
-/// Asks every provider, one after the other.
+/// Sends a probe to every provider, one after the other.
 async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
     let mut views = Vec::new();
     for (name, kind) in &config.providers {
@@ -237,7 +237,7 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
     Ok(views)
 }
 
-/// Asks a gateway that was reached whether it keeps keys: only then is a request asked again there.
+/// Reads from a gateway that was reached whether it keeps keys: only then is a request repeated there.
 async fn keys(view: ProbeView, chain: &ChainProvider) -> ProbeView {
     let (ok, keys) = match chain.ask_for_keys().await {
         KeyUse::Required => (true, "keeps request keys: what breaks off is asked again"),
@@ -256,7 +256,7 @@ async fn probe(provider: String, client: &HttpProvider) -> ProbeView {
             let status = status.as_u16();
             (Some(status), read(status, client.has_credential()))
         }
-        // The outer errors say that a request failed, which is known; the innermost says why.
+        // The outer errors report that a request failed, which is known; the innermost has the cause.
         Ok(Err(error)) => (None, (false, format!("not reached: {}", innermost(&error)))),
         Err(_elapsed) => {
             let patience = PATIENCE.as_secs();

@@ -1,7 +1,7 @@
 //! Core dumps, and memory that other processes may read: off for a process that holds prompts, answers and keys.
 //!
-//! Freed memory keeps them, and a core dump writes all of it to a disk. The flag of Linux (`PR_SET_DUMPABLE`) also
-//! keeps `/proc/PID/mem` and debuggers of the same user out. On other systems nothing is set.
+//! Freed memory keeps them, and a core dump writes all of it to a disk. The flag of Linux (`PR_SET_DUMPABLE`)
+//! also keeps `/proc/PID/mem` and debuggers of the same user out. On other systems no flag is set.
 //!
 //! Secrets are not overwritten when they are dropped (`zeroize`): buffers of sockets, of TLS and of parsers have copies of
 //! them that no type of ours reaches.

@@ -1,4 +1,5 @@
-//! The gateway process: start, wiring, telemetry, and the commands that run it. Nothing is decided here.
+//! The gateway process: start, wiring, telemetry, and the commands that run it. No decision about operations or
+//! money is made here.
 
 mod check;
 mod core_dump;
@@ -25,7 +26,7 @@ use holdfast_config::SecretUse;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Time that blocking work which nobody awaits may hold up the end of the process.
+/// Time by which blocking work without a waiting task may delay the end of the process.
 const LINGER: Duration = Duration::from_millis(200);
 
 /// Niceness of an audit, which may take minutes on the processors that serve.
@@ -72,8 +73,8 @@ fn refused(answer: &clap::Error) -> ExitCode {
     u8::try_from(answer.exit_code()).map_or_else(|_too_large| Status::Usage.into(), ExitCode::from)
 }
 
-/// A runtime of one thread on one core, where sharing work between threads only costs time; else
-/// one thread a core.
+/// A runtime of one thread on one core, on which sharing work between threads only costs time; else one thread
+/// a core.
 fn builder() -> Builder {
     match available_parallelism() {
         Ok(n_cores) if n_cores.get() == 1 => Builder::new_current_thread(),

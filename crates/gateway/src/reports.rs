@@ -13,7 +13,7 @@ use holdfast_domain::ports::Unavailable;
 use holdfast_store::Store;
 use tokio::time::timeout;
 
-/// Longest time of a report. One that takes longer is read to its end, and is for nobody.
+/// Longest time of a report. One that takes longer is read to its end, and discarded.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Reports from a store.
@@ -57,7 +57,7 @@ impl HolderReports for StoreReports {
     }
 }
 
-/// Part of a row that its holder is told.
+/// Part of a row that its holder may see.
 fn model_usage(UsageRow { group, second, currency, totals }: UsageRow) -> Option<ModelUsage> {
     let start = match group {
         Group::Hour(start) | Group::Day(start) | Group::Month(start) => start,

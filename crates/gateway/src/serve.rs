@@ -48,7 +48,7 @@ use crate::telemetry;
 use holdfast_cli::failure::{CommandFailure, Status};
 use holdfast_cli::output::line;
 
-/// Time after the delay in which what is on its way is served still: whoever sent it did not know.
+/// Time after the delay in which requests on their way are still served: their senders did not know of the end.
 const LINGER: Duration = Duration::from_secs(2);
 /// Time for the database to close. Every answer that was sent is committed by then: a time-out
 /// gives up the folding of the log, and endings that the store did not take, which the next start
@@ -127,7 +127,7 @@ impl App {
         tokio::join!(public, admin, holders, nodes);
     }
 
-    /// Waits for the end: `Ok` after a signal, a failure where the process must not go on.
+    /// Waits for the end: `Ok` after a signal, a failure if the process must not go on.
     async fn wait_for_end(&self, signals: &mut Signals) -> Result<(), CommandFailure> {
         tokio::select! {
             () = signals.next() => Ok(()),
@@ -135,9 +135,8 @@ impl App {
         }
     }
 
-    /// Sends whoever comes elsewhere, while everything is served: for the delay by readiness and the
-    /// answers, then for a moment more, because some are on their way. Ends where the process must not
-    /// go on.
+    /// Directs new requests to other nodes, while everything is served: for the delay by readiness and the
+    /// answers, then for a moment more, because some are on their way. Ends if the process must not go on.
     async fn depart(&self) -> Option<CommandFailure> {
         if self.config.server.drain_delay.is_zero() {
             return None;
@@ -155,7 +154,7 @@ impl App {
         }
     }
 
-    /// Completes where the process must not go on.
+    /// Completes if the process must not go on.
     async fn wait_for_failure(&self) -> CommandFailure {
         tokio::select! {
             () = self.store.closed() => CommandFailure::Failed(anyhow!(
@@ -194,7 +193,7 @@ impl App {
     }
 }
 
-/// Says where callers connect, once they can, and has the supervisor know.
+/// Prints the addresses for callers, once they are open, and notifies the supervisor.
 fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     if let Some(admin) = addresses.admin {
         say(&format!("holdfast admin listens on http://{admin}"))?;
@@ -211,7 +210,7 @@ fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     Ok(())
 }
 
-/// Prints a line; a server goes on when nobody reads it.
+/// Prints a line; a server goes on if its output is closed.
 pub(crate) fn say(text: &str) -> Result<(), CommandFailure> {
     match line(text) {
         Err(CommandFailure::NobodyReads) => Ok(()),

@@ -1,6 +1,6 @@
 //! `holdfast sidecar`: arguments into options, the listener, and the end by a signal.
 //!
-//! What is wrong with the arguments is told before anything is bound or made.
+//! Mistakes of the arguments are reported before a socket is bound or a file created.
 
 use std::path::Path;
 

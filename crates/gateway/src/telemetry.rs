@@ -1,15 +1,15 @@
 //! Telemetry: a log on standard error, metrics in the text format of Prometheus, and traces. None ever
 //! has a secret or a word of a prompt in it.
 //!
-//! The lines are those of `tracing-subscriber`, as text for people or as JSON for machines; `line_writer` keeps each
-//! to its line. An event says by itself what it is about: there are no spans.
+//! The lines are those of `tracing-subscriber`, as text for people or as JSON for machines; `line_writer` keeps
+//! each to its line. An event is complete by itself: there are no spans.
 //!
 //! The log's level can be replaced while the process runs, its format cannot. A log that cannot be
 //! written is given up in silence: a full disk must not end operations.
 //!
-//! Counters and histograms are counted where things happen, in the crates; the catalogue of
-//! `holdfast-telemetry` says what they mean, and their buckets. Gauges are set whenever the metrics are
-//! rendered (`gauges`), but for those that a look at many rows costs: the facts of the database.
+//! Counters and histograms are counted at their places in the crates; the catalogue of `holdfast-telemetry` has
+//! their meaning and their buckets. Gauges are set whenever the metrics are rendered (`gauges`), but for those
+//! that need a read of many rows: the facts of the database.
 
 mod exporter;
 mod float;
@@ -33,13 +33,13 @@ pub(crate) use self::gauges::rendered;
 use self::line_writer::LineWriter;
 use holdfast_config::{LogConfig, LogFormat};
 
-/// Sets what the log tells.
+/// Sets the level of the log.
 pub(crate) struct LogLevel(Box<dyn Fn(EnvFilter) -> Result<(), reload::Error> + Send + Sync>);
 
 impl LogLevel {
-    /// Tells this much from now on.
+    /// Sets the filter from now on.
     pub(crate) fn set(&self, filter: EnvFilter) {
-        // Fails only where there is no log any more, or a panic has broken it.
+        // Fails only if there is no log any more, or a panic has broken it.
         if let Err(error) = (self.0)(filter) {
             tracing::warn!("log.level was not taken: {error}");
         }
@@ -56,14 +56,14 @@ pub(crate) fn log(log: &LogConfig) -> anyhow::Result<LogLevel> {
     let (filter, handle) = reload::Layer::new(filter(&log.level)?);
     let is_terminal = io::stderr().is_terminal();
     let lines = fmt::layer()
-        // It would tell standard error that standard error cannot be written, and panic over it: a
-        // full disk under the log must not end operations.
+        // The library would report to standard error that standard error cannot be written, and panic over it:
+        // a full disk under the log must not end operations.
         .log_internal_errors(false)
         .with_ansi(is_terminal && log.format == LogFormat::Pretty)
         .with_writer(LineWriter { is_terminal });
     let lines = match log.format {
         LogFormat::Pretty => lines.boxed(),
-        // A line says by itself what it is about: there are no spans.
+        // A line is complete by itself: there are no spans.
         LogFormat::Json => {
             lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
         }

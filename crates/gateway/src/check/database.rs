@@ -1,5 +1,5 @@
 //! Objections of the database to a configuration: prices that a reload and a start would refuse, and server
-//! secrets that a start would. Nothing is written: no price is kept for ever by being looked at.
+//! secrets that a start would. The check writes no row: a price is not fixed for ever by a check.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Calls each route of each model once, as cheaply as a model can be called, and says what came of
-//! it. Nothing is held or charged: no key of a caller's is involved.
+//! Calls each route of each model once, as cheaply as a model can be called, and reports the outcome. No hold
+//! and no charge: a probe has no key of a caller.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ pub(super) struct RouteView {
     pub(super) ok: bool,
     class: &'static str,
     answer: &'static str,
-    /// Reason of a failure that has one, like the place where an answer cannot be read.
+    /// Reason of a failure that has one, like the place at which an answer cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     latency_ms: u64,
@@ -121,7 +121,7 @@ fn read(outcome: &Result<Option<UsageReport>, CallFailure>) -> (&'static str, &'
     (failure.label(), answer)
 }
 
-/// Listener to what a provider complains about; nobody hears its answer.
+/// Sink for the complaints of a provider; discards its answer.
 #[derive(Default)]
 struct ProbeSink {
     rejected_field: Option<&'static str>,

@@ -5,9 +5,10 @@
 //! | `admin.listen` | metrics, probes, the API of administration, operators' pages; without a file everybody's pages |
 //! | `console.listen` | probes, holders' pages |
 //!
-//! They are served where keys and passwords cannot cross a network in plain text: on loopback, or behind a proxy
-//! with TLS that `admin.url` or `console.url` names. Elsewhere the operator's listener has metrics and probes
-//! only, and the log says why: an upgrade opens nothing on an address that was meant for a scraper.
+//! They are served if keys and passwords cannot cross a network in plain text: on loopback, or behind a proxy
+//! with TLS that `admin.url` or `console.url` names. On other addresses the operator's listener has only
+//! metrics and probes, and the log has the reason: an upgrade opens no page on an address that was meant for a
+//! scraper.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ fn handled(body: AnswerBody) -> HandlerBody {
     }
 }
 
-/// What the listeners of people and their programs have.
+/// Handlers of the listeners for people and their programs.
 pub(super) struct Doors {
     pub(super) administration: Option<Administration>,
     pub(super) holders: Option<HoldersPages>,
@@ -68,7 +69,7 @@ impl Doors {
 }
 
 impl App {
-    /// The API and the operators' pages; `None` where they may not be served.
+    /// The API and the operators' pages; `None` if they may not be served.
     fn administration(
         &self,
         settings: &AdminConfig,
@@ -103,7 +104,7 @@ impl App {
     /// The pages of holders at their own listener.
     fn holders(&self) -> Option<HoldersPages> {
         let settings = self.config.console.holders.as_ref()?;
-        // The configuration was refused where this is none.
+        // The configuration was refused if there is none.
         let options = AdminOptions::new(self.addresses.console?, settings.url.clone())?;
         let (console, refusals) = self.console(options, Audience::Holders);
         Some(HoldersPages {
@@ -146,7 +147,7 @@ impl App {
         Brand { name, logo, support_url, top_up_url }
     }
 
-    /// Where the public API begins for callers.
+    /// Base URL of the public API for callers.
     fn base_url(&self) -> String {
         let url = self.config.server.url.as_ref().map(ToString::to_string);
         let own = || format!("http://{}", reachable(self.addresses.public));

@@ -1,6 +1,7 @@
-//! Facts of the database as gauges: holds of what runs, wallets below their threshold, what waits in the outbox, the
-//! last verification. A task looks them up now and then, because a scrape must cost the database nothing, however many
-//! scrape, and must answer while the database does not. They are the same at every gateway.
+//! Facts of the database as gauges: holds of active operations, wallets below their threshold, events that wait
+//! in the outbox, the last verification. A task reads them now and then, because a scrape must not cost the
+//! database any work, however many scrape, and must answer while the database does not. They are the same at
+//! every gateway.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::telemetry::as_float;
 /// Interval between two looks.
 const EVERY: Duration = Duration::from_secs(30);
 
-/// Looks until the process ends, even where the store does not answer.
+/// Reads until the process ends, even if the store does not answer.
 pub(super) fn run(store: Store, shutdown: CancellationToken) -> impl Future<Output = ()> {
     // At once, before the first look: what may be alarmed on is there from the start.
     show(&DatabaseFacts::default());
@@ -71,8 +72,8 @@ fn show(facts: &DatabaseFacts) {
     gauge!("holdfast_verification_mismatches").set(as_float(mismatches));
 }
 
-/// Shows holds, also of currencies of which nothing is held any more: a gauge keeps its last value until it is
-/// set, and would show a hold that has ended for ever.
+/// Sets the gauges of holds, also of currencies that have no hold any more: a gauge keeps its last value until
+/// it is set, and would show a hold that has ended for ever.
 fn show_holds(holds: &OutstandingHolds, currencies: &mut BTreeSet<Currency>) {
     gauge!("holdfast_holds_outstanding").set(as_float(holds.count));
     gauge!("holdfast_holds_oldest_seconds").set(holds.oldest_age.as_secs_f64());

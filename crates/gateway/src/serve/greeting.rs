@@ -15,8 +15,8 @@ use holdfast_bootstrap::accounts;
 use holdfast_cli::failure::CommandFailure;
 use holdfast_config::Config;
 
-/// Makes what a first start makes, and greets. The second address is the operator's listener, where
-/// there is one.
+/// Creates the resources of a first start, and prints the banner. The second address is the operator's
+/// listener, if there is one.
 pub(super) async fn first_start(
     config: &Config,
     store: &Store,
@@ -28,7 +28,7 @@ pub(super) async fn first_start(
     greet(config, public, &console, issued.as_deref())
 }
 
-/// What is said of the console: where it is, and while nobody owns it, the one-time link to do so.
+/// Lines about the console: its address, and while it has no owner, the one-time link to become that.
 async fn console(
     config: &Config,
     store: &Store,
@@ -79,7 +79,7 @@ fn greet(
     say(&curl(address, key, Uuid::new_v4()))
 }
 
-/// A line for a shell that sends one request. Nothing in it needs another kind of quotes.
+/// A line for a shell that sends one request. No part of it needs another kind of quotes.
 fn curl(address: SocketAddr, key: &str, request_key: Uuid) -> String {
     let address = reachable(address);
     format!(

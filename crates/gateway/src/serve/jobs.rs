@@ -12,8 +12,8 @@
 //!
 //! - It takes at most half of the time of one processor, and the one connection that the store has
 //!   for audits.
-//! - A database that does not answer ends a turn and never the job: the lease ends, and somebody
-//!   claims it again. A job fails where its row holds what nobody can go on from.
+//! - A database that does not answer ends a turn and never the job: the lease ends, and another process claims
+//!   it again. A job fails if its row cannot be continued by any process.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -91,7 +91,7 @@ impl JobRunner {
                 tracing::info!(job.id = %id, state = state.label(), "a job has ended");
                 Ok(())
             }
-            // Given back: whoever looks next goes on with it.
+            // Given back: the next process that looks continues it.
             Ok(None) => self.keep(&job, &step, Duration::ZERO).await,
             Err(error @ (TurnError::Place(_) | TurnError::Report(_))) => {
                 self.store.finish(id, &self.owner, &step, JobEnding::Failed).await?;
@@ -101,7 +101,7 @@ impl JobRunner {
         }
     }
 
-    /// Audits the book from a step on; nothing where `shutdown` came first.
+    /// Audits the ledger from a step on; `None` if `shutdown` came first.
     async fn verify(
         &self,
         job: &Job,

@@ -1,4 +1,5 @@
-//! Sockets that the process accepts from, bound before anything is made, so that a taken port changes nothing.
+//! Sockets that the process accepts from, bound before any resource is created, so that a taken port changes no
+//! state.
 //!
 //! A listener at `localhost` is at both loopback addresses, as far as this machine has both: clients resolve the
 //! name to either.
@@ -12,9 +13,9 @@ use holdfast_net::Listener;
 use rustix::io::Errno;
 use tokio::net::{TcpListener, TcpSocket};
 
-/// Send buffer of a connection in the kernel, in bytes. The kernel tells of progress
-/// only when a good part of that is free again: with the megabytes that it would take by itself, a
-/// slow reader looks like one that has stopped.
+/// Send buffer of a connection in the kernel, in bytes. The kernel reports progress only when a good part of
+/// that is free again: with the megabytes that it would take by itself, a slow reader looks like one that has
+/// stopped.
 const SEND_BUFFER: u32 = 131_072;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1_024;
@@ -46,7 +47,7 @@ impl Listeners {
         Ok(Self { public, admin: Self::bind_admin(config)?, console, node: node.transpose()? })
     }
 
-    /// The embedded default serves without its console where the address is taken, and its greeting says so.
+    /// The embedded default serves without its console if the address is taken, and its banner reports that.
     fn bind_admin(config: &Config) -> anyhow::Result<Option<Listener>> {
         let Some(admin) = &config.admin else { return Ok(None) };
         match bind("admin.listen", admin.listen) {
@@ -103,7 +104,7 @@ fn sockets(address: ListenAddress) -> io::Result<Listener> {
     }
 }
 
-/// True where this machine does not have the address, or none of its family.
+/// True if this machine does not have the address, or none of its family.
 fn is_absent(error: &io::Error) -> bool {
     error.kind() == ErrorKind::AddrNotAvailable
         || error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error())

@@ -3,7 +3,7 @@
 //! A price counts for the requests that are admitted under it. A price that is first seen after its start replaces
 //! no charge: the requests in between were charged at the price before, which an operator may not expect.
 //!
-//! The warning compares with the clock of this process. It changes nothing that is charged.
+//! The warning compares with the clock of this process. Charges do not depend on it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -5,11 +5,10 @@
 //! The file's stamp is compared twice a second. A changed file is read once two looks in a row
 //! agree, because an editor may be halfway through it; SIGHUP does not wait for that.
 //!
-//! Everything that can fail comes first: reading, building of providers, the prices in the
-//! database. Then the parts are replaced without an await between them, so no end of the task can
-//! split them. A mistake of the file waits for another file; a store that did not work is asked
-//! again after `AGAIN`. Settings that cannot be replaced keep their value, and the log names
-//! them.
+//! Every step that can fail comes first: reading, building of providers, the prices in the database. Then the
+//! parts are replaced without an await between them, so no end of the task can split them. A mistake of the
+//! file waits for another file; after a failure of the store the reload is repeated after `AGAIN`. Settings
+//! that cannot be replaced keep their value, and the log names them.
 //!
 //! Reading and building run on blocking threads: the file may be on a network that hangs.
 
@@ -36,7 +35,7 @@ use holdfast_config::{Change, Config, FileStamp};
 /// long, so that it is seldom seen half-written.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Between two attempts where the store did not work.
+/// Between two attempts if the store did not work.
 const AGAIN: Duration = Duration::from_secs(5);
 
 const APPLIED: &str = "applied";
@@ -44,7 +43,7 @@ const UNCHANGED: &str = "unchanged";
 const REFUSED: &str = "refused";
 const OUTCOMES: [&str; 3] = [APPLIED, UNCHANGED, REFUSED];
 
-/// The running configuration, and whatever a reload of it replaces.
+/// The running configuration, and the parts that a reload of it replaces.
 pub(super) struct Reloader {
     file: PathBuf,
     running: Config,
@@ -68,8 +67,8 @@ impl Reloader {
         Some(Self { file, running, read, again: None, app: Arc::clone(app) })
     }
 
-    /// Takes what changes until `end`, which waits for no reload: one that is given up has changed
-    /// nothing but the prices that the store knows.
+    /// Reloads changes until `end`, which waits for no reload: one that is given up has changed only the prices
+    /// that the store knows.
     pub(super) async fn run(mut self, mut hangup: Signal, end: CancellationToken) {
         let watching = async {
             while AssertUnwindSafe(self.watch(&mut hangup)).catch_unwind().await.is_err() {
@@ -98,7 +97,7 @@ impl Reloader {
             let look = run_blocking(move || FileStamp::of(&file).ok()).await;
             let is_due =
                 look != self.read || self.again.is_some_and(|again| again <= Instant::now());
-            // Two equal looks in a row: whoever writes the file has stopped for as long as `LOOK`.
+            // Two equal stamps in a row: the writer of the file has stopped for as long as `LOOK`.
             if asked || (is_due && look == last) {
                 (self.read, self.again) = (look, None);
                 self.reload().await;
@@ -126,16 +125,15 @@ impl Reloader {
         count_reload(outcome, 1);
     }
 
-    /// Reads, builds and pins first, then replaces: no part changes before the last step that can
-    /// fail, and nothing is awaited from then on. A [`CommandFailure::Failed`] is no fault of the
-    /// file.
+    /// Reads, builds and pins first, then replaces: no part changes before the last step that can fail, and
+    /// there is no await from then on. A [`CommandFailure::Failed`] is no fault of the file.
     async fn try_reload(&mut self) -> Result<Change, CommandFailure> {
         let file = self.file.clone();
         let next = run_blocking(move || holdfast_config::load_again(&file)).await?;
         let change = self.running.change_to(&next);
         log_change(&change);
         start::warn_of_exposure(&next);
-        // Settings that are kept have had their warnings; there is nothing to build for them.
+        // Settings that are kept have had their warnings; no part has to be built for them.
         if change.is_nothing() {
             if change.kept.is_empty() {
                 let file = self.file.display();
@@ -151,7 +149,7 @@ impl Reloader {
         });
         let (next, serving, told) = made.await.map_err(CommandFailure::Usage)?;
         prices::pin(&next, &self.app.store).await?;
-        // From here on nothing fails and nothing is awaited.
+        // From here on no step fails and none awaits.
         self.running.take(next);
         let app = &self.app;
         app.engine.replace_serving(serving);
@@ -188,13 +186,13 @@ impl Reloader {
     }
 }
 
-/// Does what may wait for a file system, for as long as that takes, beside the tasks that serve.
-/// Panics where the work does. Given up, it goes on, and nobody hears of it.
+/// Runs work that may wait for a file system, for as long as that takes, apart from the tasks that serve.
+/// Panics if the work does. Given up, it goes on, and its result is dropped.
 async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await.map_err(JoinError::try_into_panic) {
         Ok(value) => value,
         Err(Ok(panic)) => resume_unwind(panic),
-        // It never began, because the runtime ends: so does whoever waits here.
+        // The work never began, because the runtime ends: so does the task that waits here.
         Err(Err(_cancelled)) => std::future::pending().await,
     }
 }

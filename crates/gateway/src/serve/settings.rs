@@ -1,7 +1,7 @@
-//! Digest of the settings that this process runs under, kept in its node's row: where those of two live
-//! nodes differ, `node list` and `GET /admin/v1/nodes` say so.
+//! Digest of the settings that this process runs under, kept in its node's row: if those of two live nodes
+//! differ, `node list` and `GET /admin/v1/nodes` show it.
 //!
-//! The digest is written after the name was taken, and again after each reload that took something. A node
+//! The digest is written after the name was taken, and again after each reload that changed a setting. A node
 //! serves without waiting for that, and a write that fails is tried again.
 
 use std::future::pending;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 /// Pause before a write that failed is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// The side that knows the settings: it tells each change of them.
+/// The side that knows the settings: publishes each change of them.
 #[derive(Debug)]
 pub(super) struct SettingsSource {
     key: SettingsKey,
@@ -45,14 +45,14 @@ impl SettingsSource {
         SettingsKeeper { store, node, digest: self.digest.subscribe() }
     }
 
-    /// Tells the settings that run from now on.
+    /// Publishes the settings that run from now on.
     pub(super) fn tell(&self, config: &Config) {
         self.digest.send_replace(config.settings_digest(&self.key));
     }
 }
 
 impl SettingsKeeper {
-    /// Keeps the row in step with what is told, until the process ends.
+    /// Keeps the row in step with the published settings, until the process ends.
     pub(super) async fn run(mut self, shutdown: CancellationToken) {
         tokio::select! {
             // One statement: dropped, it was made or not, and the row goes with the process.
@@ -66,7 +66,7 @@ impl SettingsKeeper {
             let digest = *self.digest.borrow_and_update();
             if self.was_kept(digest).await {
                 if self.digest.changed().await.is_err() {
-                    // Nobody is left who could tell another one.
+                    // The source is gone: no other digest will come.
                     pending::<()>().await;
                 }
             } else {

@@ -1,8 +1,8 @@
-//! The signals that ask a process to end, or to read its configuration again. The first asks for an
-//! orderly end.
+//! The signals that end a process, or make it read its configuration again. The first begins a graceful
+//! shutdown.
 //!
-//! A SIGHUP that the parent had ignored, as `nohup` does, ends nothing: whoever started the process so expects it to
-//! outlive the terminal.
+//! A SIGHUP that the parent had ignored, as `nohup` does, ends no process: its parent expects it to outlive the
+//! terminal.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -12,13 +12,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    /// The terminal is gone, until somebody gives it another meaning.
+    /// The terminal is gone, unless the signal has been given another meaning.
     hangup: Option<Signal>,
     is_hangup_ignored: bool,
 }
 
 impl Signals {
-    /// Takes the signals over from the system: from now on they end nothing by themselves.
+    /// Takes the signals over from the system: from now on they do not end the process by themselves.
     pub(crate) fn listen() -> io::Result<Self> {
         // Before the handler, which hides what the parent had set.
         let is_hangup_ignored = is_hangup_ignored();
@@ -30,12 +30,12 @@ impl Signals {
         })
     }
 
-    /// SIGHUP asks for something else from now on.
+    /// SIGHUP has another meaning from now on.
     pub(super) fn take_hangup(&mut self) -> Option<Signal> {
         self.hangup.take()
     }
 
-    /// The next that asks for the end. Cancel safe.
+    /// The next signal that ends the process. Cancel safe.
     pub(crate) async fn next(&mut self) {
         let hangup = async {
             match &mut self.hangup {

@@ -4,9 +4,9 @@
 //! schema ─▶ store ─▶ prices pinned ─▶ first key (embedded default) ─▶ serving configuration ─▶ engine
 //! ```
 //!
-//! Each part fails before the next one is made, with a message that says what to do. The order is
-//! that of what it leaves behind: the engine takes the node's name, so it comes last, after every
-//! provider could be made. No connection is accepted here.
+//! Each part fails before the next one is built, with a message that contains the remedy. The order is that of
+//! the traces that each part leaves: the engine takes the node's name, so it comes last, after every provider
+//! could be built. No connection is accepted here.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -52,7 +52,7 @@ const DEFAULT_WALLET: &[u8; 16] = b"holdfast-wallet1";
 const DEFAULT_KEY: &[u8; 16] = b"holdfast-api-key";
 const DEFAULT_DEPOSIT: &[u8; 16] = b"holdfast-default";
 
-/// With a configuration file nothing is made by itself, not even a folder for the lock.
+/// With a configuration file no path is created automatically, not even a folder for the lock.
 pub(super) fn refuse_missing(config: &Config) -> Result<(), SchemaError> {
     if config.file.is_none() { Ok(()) } else { migrate::exists(&config.database) }
 }
@@ -95,9 +95,9 @@ pub(super) fn warn_of_exposure(config: &Config) {
     }
 }
 
-/// On a database without an API key: a wallet with funds and one key. Returns what its bearer must
-/// keep. A start that ended halfway is taken up where it ended; a wallet of another name is proof
-/// that somebody set things up by hand.
+/// On a database without an API key: a wallet with funds and one key. Returns the bearer to keep. A start that
+/// ended halfway is taken up at that point; a wallet of another name is proof that the database was set up by
+/// hand.
 pub(super) async fn first_key(store: &Store, secrets: &Secrets) -> anyhow::Result<Option<String>> {
     let any = PageRequest::first(Order::Oldest, 1);
     if !store.api_keys(ApiKeyFilter::default(), any).await?.rows.is_empty() {
@@ -142,13 +142,13 @@ fn request(step: &[u8; 16]) -> Request {
     Request::new(CommandKey::from_bytes(*step), &[step], None)
 }
 
-/// Tracer of requests and the export of its spans; nothing of both where traces are off.
+/// Tracer of requests and the export of its spans; `None` for both if traces are off.
 pub(super) fn traces(
     config: &Config,
     node: &Node,
 ) -> anyhow::Result<(Option<Arc<Tracer>>, Option<Exporter>)> {
     let Some(telemetry) = &config.telemetry else { return Ok((None, None)) };
-    // Judged with the configuration, where providers have them from.
+    // Judged with the configuration, which gives the proxies to the providers too.
     let proxies = holdfast_config::proxies();
     let proxies = proxies.map_err(|(name, why)| anyhow::anyhow!("{name} is {why}"))?;
     let (tracer, queue) = Tracer::new(telemetry.sampling);
@@ -179,7 +179,7 @@ pub(super) async fn engine(
     };
     let options = Options {
         node: node.clone(),
-        // The lock of a file proves that nobody else has the name.
+        // The lock of a file proves that no other process has the name.
         entry: if config.database.file().is_some() {
             LeaseMode::Take
         } else {

@@ -1,7 +1,6 @@
-//! Summing of usage beside serving: finished operations become sums by the hour, so that a report
-//! reads few rows. Each process does it, and needs no leader: of two that make one step, one does
-//! nothing (`holdfast_store`'s summing says why). Nothing waits for it, and a report is right
-//! without it.
+//! Summing of usage while serving: finished operations become sums by the hour, so that a report reads few
+//! rows. Each process does it, and needs no leader: of two that make one step, one has no effect
+//! (`holdfast_store`'s summing has the reason). No other task waits for it, and a report is right without it.
 
 use std::time::Duration;
 
@@ -16,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(60);
 /// Pause between two steps: what is committed beside them goes first.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Sums until the process ends, even where the store does not answer.
+/// Sums until the process ends, even if the store does not answer.
 pub(super) async fn run(store: Store, shutdown: CancellationToken) {
     tokio::select! {
         // Dropped between any two awaits: a step that was sent is made or not, and the next process

@@ -1,12 +1,12 @@
-//! Notices to a supervisor that asks for them by `NOTIFY_SOCKET`, as systemd does of `Type=notify`: that the
-//! process serves, and that it has begun to end. Without the variable nobody is told.
+//! Notices to a supervisor that requests them by `NOTIFY_SOCKET`, as systemd does of `Type=notify`: that the
+//! process serves, and that it has begun to end. Without the variable no notice is sent.
 //!
-//! A supervisor that does not hear is no reason to end: it has its own time-outs.
+//! A supervisor that cannot be reached is no reason to end: it has its own timeouts.
 
 use holdfast_domain::ErrorChain;
 use sd_notify::NotifyState;
 
-/// Tells the supervisor.
+/// Sends a notice to the supervisor.
 pub(super) fn tell(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(error = %ErrorChain(&error), "the supervisor named by NOTIFY_SOCKET was not told");

@@ -15,7 +15,7 @@ const WRITE_EVERY: Duration = Duration::from_secs(5);
 /// Interval between two lines of the log that name the head.
 const LOG_EVERY: Duration = Duration::from_secs(3_600);
 
-/// Writes and logs until the process ends, even where the store does not answer.
+/// Writes and logs until the process ends, even if the store does not answer.
 pub(super) async fn run(store: Store, accounts: Accounts, shutdown: CancellationToken) {
     run_every([WRITE_EVERY, LOG_EVERY], store, accounts, shutdown).await;
 }

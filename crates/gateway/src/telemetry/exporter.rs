@@ -5,9 +5,10 @@
 //!                                                                └─ anything else, or late ─▶ lost, counted
 //! ```
 //!
-//! A task of its own, and one request at a time. While a collector is slow the queue fills, and what finds no
-//! room there is lost: nobody waits for it. No batch is sent again, because a collector that is down for long
-//! would only make the queue lose others. At the end of the process what waits is sent within `FLUSH`.
+//! A task of its own, and one request at a time. While a collector is slow the queue fills, and spans that find
+//! no room there are lost: no request waits for it. No batch is sent again, because a collector that is down
+//! for long would only make the queue lose others. At the end of the process the spans that wait are sent
+//! within `FLUSH`.
 //!
 //! Never: a span, a header or the collector's words in the log.
 
@@ -96,7 +97,7 @@ struct ExportTask {
     headers: HeaderMap,
     time: Duration,
     resource: Resource,
-    /// False from a failure on until a batch is taken: each change is told once.
+    /// False from a failure on until a batch is taken: each change is logged once.
     is_well: bool,
 }
 
@@ -105,7 +106,7 @@ impl ExportTask {
         let mut batch = Vec::new();
         loop {
             let received = tokio::select! {
-                // Biased: a queue that is closed gives what waits in it, and then nothing for ever.
+                // Biased: a closed queue returns the spans that wait in it, and then zero for ever.
                 biased;
                 () = closing.cancelled() => {
                     queue.close();
@@ -123,7 +124,7 @@ impl ExportTask {
                     () = closing.cancelled() => break,
                     more = timeout_at(until, queue.receive(&mut batch, room)) => more,
                 };
-                // Late, or nobody is left to send.
+                // Late, or no sender is left.
                 let Ok(1..) = more else { break };
             }
             let spans = batch.len();

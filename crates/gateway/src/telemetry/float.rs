@@ -1,4 +1,4 @@
-//! Numbers as metrics carry them: a metric has a float, whatever was counted.
+//! Numbers as metrics carry them: a metric has a float, even for counts.
 
 /// The nearest number that a metric can carry.
 pub(crate) fn as_float(count: impl std::fmt::Display) -> f64 {

@@ -1,7 +1,7 @@
-//! Gauges that are set whenever the metrics are rendered: waiters, connections, the process. So they are as fresh as
-//! the request for them, and cost nothing otherwise.
+//! Gauges that are set whenever the metrics are rendered: waiters, connections, the process. So they are as
+//! fresh as the request for them, and cost no work otherwise.
 //!
-//! The database is never asked here: metrics matter most while it is away.
+//! The database is never read here: metrics matter most while it is away.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use super::float::as_float;
 use super::process;
 
-/// Renders the metrics, with what engine, system and the store's pools say at that moment.
+/// Renders the metrics, with the current readings of engine, system and the store's pools.
 pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engine>) -> Metrics {
     // Providers that were shown once. A gauge keeps its last value until it is set: without this, one that a reload
     // took away would show its connections for ever.

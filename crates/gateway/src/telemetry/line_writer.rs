@@ -1,10 +1,10 @@
-//! Writer of log lines to standard error. The formatters are the library's, and two things of theirs are
-//! mended here: a line break of a value would begin a line that looks like another event, and control
+//! Writer of log lines to standard error. The formatters are the library's, and two faults of theirs are
+//! corrected here: a line break of a value would begin a line that looks like another event, and control
 //! characters beyond ASCII would reach a terminal that obeys them.
 //!
 //! Each event comes in one write, with its line end. Of the control characters before that only colours stay,
-//! on a terminal: they are the formatter's own, and do no harm where a value has them. Within JSON they stand
-//! in strings alone, where `\u009b` says the same.
+//! on a terminal: they are the formatter's own, and do no harm if a value has them. Within JSON they can only
+//! be in strings, in which `\u009b` is their equal.
 
 use std::borrow::Cow;
 use std::io::{self, Stderr, Write};
@@ -46,12 +46,13 @@ impl Write for Line {
     }
 }
 
-/// The text of an event with every control character escaped but its line end and, where it may have them,
+/// The text of an event with every control character escaped but its line end and, if it may have them,
 /// colours.
 fn one_line(event: &str, has_colours: bool) -> Cow<'_, str> {
     let line = event.strip_suffix('\n').unwrap_or(event);
-    // Most have nothing to escape, which their bytes tell at a glance: control characters beyond ASCII begin
-    // with `0xc2`. All bytes, many at once: to stop at the first would be to look at one after the other.
+    // Most have no character to escape, which one pass over their bytes shows: control characters beyond ASCII
+    // begin with `0xc2`. All bytes, many at a time: to stop at the first would be to look at one after the
+    // other.
     let may_be_control = |byte: u8| byte < 0x20 || byte == 0x7f || byte == 0xc2;
     if !line.bytes().fold(false, |any, byte| any | may_be_control(byte)) {
         return Cow::Borrowed(event);

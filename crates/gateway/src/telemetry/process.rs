@@ -1,5 +1,5 @@
-//! Metrics of the process itself: its version, and what the system says of it. What `/proc` does not
-//! tell is left out: a number that is made up would raise no alarm.
+//! Metrics of the process itself: its version, and the readings of the system. Metrics that `/proc` does not
+//! have are left out: an invented number would raise no alarm.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,18 +9,18 @@ use rustix::process::{Resource, getrlimit};
 
 use super::float::as_float;
 
-/// Ticks in which Linux tells processes of processor time, on every machine that Rust runs on.
+/// Ticks in which Linux counts processor time for processes, on every machine that Rust runs on.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Shows what does not change: to be called once, when the process begins.
 pub(super) fn begin() {
     gauge!("holdfast_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
-    // Before the epoch there is nothing to tell.
+    // Before the epoch there is no start time to report.
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     gauge!("process_start_time_seconds").set(started.as_secs_f64());
 }
 
-/// Sets the gauges by what the system says now.
+/// Sets the gauges to the current readings of the system.
 pub(super) fn set_gauges() {
     if let Some(ticks) = fs::read_to_string("/proc/self/stat").ok().and_then(|it| ticks(&it)) {
         counter!("process_cpu_seconds_total").absolute(ticks / TICKS_PER_SECOND);
