@@ -9,7 +9,7 @@ use crate::table::CallEnd;
 
 /// The gateway's word on whether the same request with the same key may fare better.
 pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
-/// Beginning of the data of an event that tells of an error, as the gateway renders it.
+/// Beginning of the data of an error event, as the gateway renders it.
 const ERROR: &[u8] = b"{\"error\":";
 
 /// Meaning of an answer.
@@ -17,9 +17,10 @@ const ERROR: &[u8] = b"{\"error\":";
 pub(crate) enum Meaning {
     /// An answer of the model.
     Success,
-    /// The gateway says: ask again under the key. The end is that of a call for which there is no time to.
+    /// The gateway requests a retry under the key. The end is that of a call for which there is no time for
+    /// one.
     AskAgain(CallEnd),
-    /// The end of the call, or nobody's word on it; passed on.
+    /// The end of the call, or an answer that is not the gateway's; passed on.
     PassOn(CallEnd),
 }
 
@@ -37,7 +38,7 @@ pub(crate) fn of_answer(status: StatusCode, headers: &HeaderMap, body: &[u8]) ->
     }
 }
 
-/// Meaning of an event that tells of an error; `None` for any other event.
+/// Meaning of an error event; `None` for any other event.
 pub(crate) fn of_event(data: &[u8]) -> Option<Meaning> {
     if !data.starts_with(ERROR) {
         return None;
@@ -49,15 +50,15 @@ pub(crate) fn of_event(data: &[u8]) -> Option<Meaning> {
     })
 }
 
-/// Code of an error, where it is one that this version knows.
+/// Code of an error, if it is one that this version knows.
 fn code_of(body: &[u8]) -> Option<Code> {
     let error = json::parse_answer(body).ok()?;
     let label = error.get("error")?.get("code")?.as_str()?;
     Code::ALL.into_iter().find(|code| code.label() == label)
 }
 
-/// End of a call whose last word this is. A bound key has one run, and one that may be bound may have: either stays
-/// the call's, whatever is said of it next.
+/// End of a call whose last answer this is. A bound key has one run, and one that may be bound may have: either
+/// stays the call's, even if its next answer differs.
 const fn end_of(code: Code) -> CallEnd {
     match code.key_effect() {
         KeyEffect::Final => CallEnd::Final,
@@ -66,7 +67,7 @@ const fn end_of(code: Code) -> CallEnd {
     }
 }
 
-/// True where an error is of an operation, which every retry under its key gets too.
+/// True if an error is of an operation, which every retry under its key gets too.
 fn is_bound(status: StatusCode, body: &[u8]) -> bool {
     let is_final = [StatusCode::UNPROCESSABLE_ENTITY, StatusCode::BAD_GATEWAY, StatusCode::GONE];
     is_final.contains(&status)

@@ -1,7 +1,6 @@
-//! The driver of the table: the one lock around it, callers that come and go, and the journal that
-//! hears of each change. It hears under that lock: in another order than the table's, a slot that is
-//! attended might be delivered in the journal, and a sidecar that is killed would give its call a
-//! second key.
+//! The driver of the table: the one lock around it, callers that come and go, and the journal that gets each
+//! change. It gets the changes under that lock: in another order than the table's, the journal might have an
+//! active slot as delivered, and a sidecar that is killed would give its call a second key.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,7 +22,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// Looks at them before a twin counts as another call.
 const LOOKS: u32 = 2;
 
-/// All slots of a sidecar, with whoever hangs on them.
+/// All slots of a sidecar, with the callers that wait on them.
 #[derive(Debug)]
 pub(crate) struct Desk {
     state: Mutex<DeskState>,
@@ -64,7 +63,7 @@ pub(crate) struct SlotCounts {
     pub(crate) callers: u64,
 }
 
-/// Reply to an arrival that the journal has heard of.
+/// Reply to an arrival that the journal has received.
 enum Welcome {
     /// The call's key, and its row on the way into the journal.
     Slot(Uuid, RowReceipt),
@@ -155,24 +154,24 @@ impl Desk {
         }
     }
 
-    /// An ask for this caller broke off, and may have arrived.
+    /// A request for this caller broke off, and may have arrived.
     fn cut(&self, caller: CallerId) {
         self.lock().table.cut(caller);
     }
 
-    /// A caller whose row was not kept leaves: nothing was sent for it, and a slot that it began goes with it.
+    /// A caller whose row was not kept leaves: no byte was sent for it, and a slot that it began goes with it.
     fn withdraw(&self, caller: CallerId) {
         let mut state = self.lock();
         state.sockets.remove(&caller);
         match state.table.leave(caller, CallEnd::Refused, self.clock.now()) {
             Some(change @ Change::Put(_)) => self.journal.note(change),
-            // What was not written need not be taken out. Where an earlier try's row was, it is an orphan whose
-            // key no gateway has seen.
+            // An unwritten row need not be taken out. If there was a row of an earlier try, it is an orphan
+            // whose key no gateway has seen.
             Some(Change::Remove { .. }) | None => {}
         }
     }
 
-    /// A caller leaves; true where it leaves an orphan.
+    /// A caller leaves; true if it leaves an orphan.
     fn leave(&self, caller: CallerId, end: CallEnd) -> bool {
         let mut state = self.lock();
         state.sockets.remove(&caller);
@@ -181,7 +180,7 @@ impl Desk {
         matches!(change, Some(Change::Put(record)) if record.stage == Stage::Open)
     }
 
-    /// Drops what nobody asks for any more.
+    /// Drops the slots that no call can take any more.
     pub(crate) fn sweep(&self) {
         let mut state = self.lock();
         let old = state.table.sweep(self.clock.now());
@@ -197,12 +196,12 @@ impl Desk {
         SlotCounts { open, ended, callers }
     }
 
-    /// The journal's file as it was opened, where there is one.
+    /// The journal's file as it was opened, if there is one.
     pub(crate) fn journal_file(&self) -> Option<JournalFile> {
         self.journal.file()
     }
 
-    /// Writes the last ends. Whoever leaves after this is not written any more.
+    /// Writes the last ends. The end of a caller that leaves after this is not written any more.
     pub(crate) async fn close(self) {
         self.journal.close().await;
     }
@@ -213,7 +212,7 @@ impl Desk {
     }
 }
 
-/// A caller that hangs on a slot. Dropping it without [`Self::finish`] says that it went.
+/// A caller that waits on a slot. Dropping it without [`Self::finish`] means that the caller went.
 pub(crate) struct Attendance {
     desk: Arc<Desk>,
     caller: CallerId,
@@ -236,7 +235,7 @@ impl Attendance {
         self.key
     }
 
-    /// An ask broke off after some of it may have arrived.
+    /// A request broke off after some of it may have arrived.
     pub(crate) fn cut(&self) {
         self.desk.cut(self.caller);
     }
@@ -246,7 +245,7 @@ impl Attendance {
         self.end = end;
     }
 
-    /// Sets what is done where the caller goes and nobody else hangs on its slot.
+    /// Sets the work to do if the caller goes and no other caller waits on its slot.
     pub(crate) fn on_hang_up(&mut self, work: HangUpWork) {
         self.on_hang_up = Some(work);
     }
@@ -268,7 +267,7 @@ impl Attendance {
 
 impl Drop for Attendance {
     fn drop(&mut self) {
-        // After `finish` it has left already, and this changes nothing.
+        // After `finish` it has left already, and this has no effect.
         let is_orphaned = self.desk.leave(self.caller, CallEnd::Gone);
         if let Some(work) = self.on_hang_up.take()
             && is_orphaned
@@ -291,7 +290,7 @@ impl fmt::Debug for TakenAnswer {
 }
 
 impl TakenAnswer {
-    /// The socket was reset: nobody has read the answer.
+    /// The socket was reset: its client has not read the answer.
     pub(crate) fn reset(self) {
         let mut state = self.desk.lock();
         let change = state.table.reset(self.key, self.desk.clock.now());

@@ -16,7 +16,7 @@ use crate::attendance::Attendance;
 use crate::socket::CallerState;
 use crate::stream::{StreamPart, as_event};
 
-/// The longest that a stream says nothing: proxies and clients take silence for an end.
+/// The longest silence of a stream: proxies and clients take silence for an end.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Body on its way to the client.
@@ -35,7 +35,7 @@ impl CallerBody {
         attendance: Option<Attendance>,
     ) -> Self {
         match attendance {
-            // Nothing of it will ever be handed over.
+            // No byte of it will ever be handed over.
             Some(attendance) if bytes.is_empty() => {
                 state.hand_over(attendance);
                 Self::Whole(bytes, None)
@@ -49,7 +49,7 @@ impl CallerBody {
 pub(crate) struct PassedBody {
     pub(crate) bytes: BoxStream<'static, Result<Bytes, PassedFailure>>,
     pub(crate) leaving: Option<(Arc<CallerState>, Attendance)>,
-    /// Bytes that are left of an announced length: once it has them, hyper asks for no end.
+    /// Bytes that are left of an announced length: once it has them, hyper does not poll for the end.
     pub(crate) left: Option<u64>,
 }
 
@@ -87,7 +87,7 @@ impl ToldBody {
         first: Option<StreamPart>,
         state: Arc<CallerState>,
     ) -> Self {
-        // A head without an event tells at once that it is alive.
+        // A head without an event is a sign of life at once.
         let silence = if first.is_some() { KEEP_ALIVE } else { Duration::ZERO };
         Self { told, first, state, is_broken: false, silence: Box::pin(sleep(silence)) }
     }

@@ -30,7 +30,7 @@ impl ByteBudget {
 }
 
 impl Reservation {
-    /// Takes more; false where there is no room.
+    /// Takes more; false if there is no room.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let Ok(bytes) = u32::try_from(bytes) else { return false };
         let Ok(more) = Arc::clone(&self.budget.0).try_acquire_many_owned(bytes) else {

@@ -1,10 +1,10 @@
-//! A completion on its way: asked for under its key, and asked for again while the gateway says
-//! that this helps, or cannot be reached.
+//! A completion on its way: sent under its key, and repeated while the gateway answers that this helps, or
+//! cannot be reached.
 //!
 //! ```text
-//! ask ─▶ attempt ─┬─ an answer that is whole, or a stream that begins ─▶ AskResult
-//!         ▲       └─ x-should-retry: true, or a connection that breaks
-//!         └──── pause: the gateway's hint, else 100 ms to 2 s ──┘   (until patience has ended)
+//! send ─▶ attempt ─┬─ an answer that is whole, or a stream that begins ─▶ AskResult
+//!          ▲       └─ x-should-retry: true, or a connection that breaks
+//!          └──── pause: the gateway's hint, else 100 ms to 2 s ──┘   (until no time is left)
 //! ```
 //!
 //! A JSON answer is read to its end before any of it is written. What exceeds the budget of all
@@ -27,7 +27,7 @@ use crate::health::Health;
 use crate::patience::Patience;
 use crate::table::CallEnd;
 
-/// Time to a new connection of one ask.
+/// Time to a new connection of one request.
 pub(crate) const CONNECT: Duration = Duration::from_secs(5);
 const EVENT_STREAM: &[u8] = b"text/event-stream";
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
@@ -86,7 +86,7 @@ pub(crate) enum AskResult {
     Long(Bytes, PassedAnswer),
 }
 
-/// A completion with everything that it is asked for again with.
+/// A completion with all parts that its repetitions need.
 pub(crate) struct Call {
     pub(crate) client: Arc<ServerClient>,
     pub(crate) health: Arc<Health>,
@@ -96,7 +96,7 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) patience: Patience,
-    /// None where the client brought its own key.
+    /// `None` if the client brought its own key.
     pub(crate) attendance: Option<Attendance>,
     /// The gateway's newest word that asking again helps.
     pub(crate) refused: Option<WholeAnswer>,
@@ -105,7 +105,7 @@ pub(crate) struct Call {
 /// Attempt that did not end the call.
 struct FailedAttempt {
     hint: Option<Duration>,
-    /// It may have bound the key.
+    /// A request may have arrived and bound the key.
     may_have_arrived: bool,
     answer: Option<WholeAnswer>,
 }
@@ -121,7 +121,7 @@ impl From<PassedFailure> for FailedAttempt {
 }
 
 impl Call {
-    /// Asks until there is an answer, or no time is left. Not cancel safe: it begins anew.
+    /// Sends requests until there is an answer, or no time is left. Not cancel safe: it begins anew.
     pub(crate) async fn ask(&mut self) -> AskResult {
         loop {
             let failed = match self.attempt_in_time().await {
@@ -143,14 +143,14 @@ impl Call {
         }
     }
 
-    /// Some of an ask may have arrived, and its answer did not.
+    /// Some of a request may have arrived, and its answer did not.
     pub(crate) fn cut(&self) {
         if let Some(attendance) = &self.attendance {
             attendance.cut();
         }
     }
 
-    /// Waits until the next ask; the last word where there is no time for one.
+    /// Waits until the next request; returns the last answer if there is no time for one.
     pub(crate) async fn wait(&mut self, hint: Option<Duration>) -> Option<WholeAnswer> {
         let Some(pause) = self.patience.pause(hint, Instant::now()) else {
             let unreachable = || WholeAnswer::error(Code::GatewayUnreachable);

@@ -4,8 +4,8 @@
 //! made, or after [`BROKEN_MAX`] connections in a row that broke before an answer: a single one may be a kept
 //! connection that the other side has closed.
 //!
-//! `/sidecar/healthz` answers 200 as long as the process serves, whatever the gateway does: a supervisor that
-//! restarted the sidecar would not mend the gateway.
+//! `/sidecar/healthz` answers 200 as long as the process serves, even if the gateway fails: a supervisor that
+//! restarted the sidecar would not repair the gateway.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};

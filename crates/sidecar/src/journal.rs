@@ -1,21 +1,22 @@
-//! Journal of a sidecar: a SQLite file that remembers which key each slot has, so that a sidecar
-//! which was killed asks under the same keys again.
+//! Journal of a sidecar: a SQLite file that remembers which key each slot has, so that a sidecar which was
+//! killed repeats requests under the same keys.
 //!
 //! ```text
 //! call ─▶ put ─▶ queue ─▶ writer thread ─▶ one transaction for all that has come ─▶ answer
-//! end  ─▶ note ─▶ queue ─┘ (waits for nobody, and at most `LATE` for others)
+//! end  ─▶ note ─▶ queue ─┘ (no call waits for it; it waits at most `LATE` for others)
 //! ```
 //!
 //! Rows are in the order of their slots' births, so that those of one transaction are neighbours: by
 //! their keys, which are random, each would be on a page of its own.
 //!
-//! A row has the key, a keyed digest of the call, its stage and two moments: no prompt, no answer,
-//! no credential. The file is its owner's alone (0600), of the process's own user (`owner`), and one
-//! process has it at a time. A row is
-//! committed before a byte of its call goes out; a kill does not lose it, and where every commit is
-//! synced (`sync`) a loss of power does not either. Ends are written late: a lost one replays once.
+//! A row has the key, a keyed digest of the call, its stage and two moments: no prompt, no answer, no
+//! credential. The file is readable only by its owner (0600), belongs to the process's own user (`owner`), and
+//! one process has it at a time. A row is committed before a byte of its call goes out; a kill does not lose
+//! it, and if every commit is synced (`sync`) a loss of power does not either. Ends are written late: a lost
+//! one replays once.
 //!
-//! A transaction that fails is told to whoever waits for a row of it. Its ends go into the next one.
+//! A transaction that fails is reported to each caller that waits for a row of it. Its ends go into the next
+//! one.
 
 mod file;
 mod owner;
@@ -36,7 +37,7 @@ pub use crate::journal::file::LostJournal;
 use crate::journal::queue::{ChangeReceiver, ChangeSender, Entry};
 use crate::table::{BodyDigest, Change, Moment, Record, Stage};
 
-/// Tells a journal from any other SQLite file: `HFsc`.
+/// Distinguishes a journal from any other SQLite file: `HFsc`.
 const APPLICATION: i32 = 0x4846_7363;
 /// Version of the table below.
 const VERSION: i32 = 2;
@@ -60,7 +61,7 @@ pub enum BadJournal {
     /// Another process has it.
     #[error("{0} is another sidecar's: one journal is for one sidecar at a time")]
     Taken(PathBuf),
-    /// A file of something else, or of another version.
+    /// A file of another program, or of another version.
     #[error("{0} is no journal of this version of the sidecar: name another file")]
     Foreign(PathBuf),
     /// A file with several names, each of which would have a log of its own.
@@ -88,19 +89,19 @@ pub enum BadJournal {
     Database(PathBuf, #[source] rusqlite::Error),
 }
 
-/// Door to the journal; without a file it remembers nothing.
+/// Handle of the journal; without a file it remembers no row.
 #[derive(Debug)]
 pub(crate) struct Journal(Option<OpenJournal>);
 
 #[derive(Debug)]
 struct OpenJournal {
     changes: ChangeSender,
-    /// Told by the writer at its end.
+    /// Completed by the writer at its end.
     ended: oneshot::Receiver<()>,
     file: JournalFile,
 }
 
-/// Row on its way into the journal; it gets there without anybody who waits for it.
+/// Row on its way into the journal; the row is written even if the receipt is dropped.
 #[derive(Debug)]
 #[must_use = "no byte of a call goes out before its row is kept"]
 pub(crate) struct RowReceipt(Option<oneshot::Receiver<()>>);
@@ -111,7 +112,7 @@ pub(crate) struct RowReceipt(Option<oneshot::Receiver<()>>);
 pub(crate) struct NotWritten;
 
 impl Journal {
-    /// A journal that remembers nothing.
+    /// A journal that remembers no row.
     pub(crate) const fn none() -> Self {
         Self(None)
     }
@@ -167,7 +168,7 @@ impl Journal {
         }
     }
 
-    /// The file, where there is one.
+    /// The file, if there is one.
     pub(crate) fn file(&self) -> Option<JournalFile> {
         self.0.as_ref().map(|open| open.file.clone())
     }
@@ -188,7 +189,7 @@ impl RowReceipt {
     /// Waits until the row is kept.
     pub(crate) async fn kept(self) -> Result<(), NotWritten> {
         match self.0 {
-            // The log has the reason: whoever dropped the entry has told it.
+            // The log has the reason: the code that dropped the entry has logged it.
             Some(answer) => answer.await.map_err(|_dropped| NotWritten),
             None => Ok(()),
         }
@@ -220,7 +221,7 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
         return Err(BadJournal::Foreign(path.to_owned()));
     }
     transaction.commit().map_err(of_database)?;
-    // Only now: the mode of a file of something else is not ours to change.
+    // Only now: the mode of a file of another program must not be changed.
     std::fs::set_permissions(&opened.path, PermissionsExt::from_mode(0o600)).map_err(of_file)?;
     connection
         .pragma_update_and_check(None, "journal_mode", "WAL", |_mode| Ok(()))
@@ -229,7 +230,7 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
     Ok((connection, records))
 }
 
-/// True where the file is a journal of this version; an empty one becomes it.
+/// True if the file is a journal of this version; an empty one becomes it.
 fn is_ours(transaction: &Transaction<'_>) -> rusqlite::Result<bool> {
     let number =
         |name: &str| transaction.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
@@ -264,10 +265,10 @@ fn read(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
     rows.collect()
 }
 
-/// Changes that nobody waits for and that could not be written yet: the last of each row.
+/// Changes without a waiting call that could not be written yet: the last of each row.
 type Unwritten = BTreeMap<(Moment, Uuid), Change>;
 
-/// Writes until nothing comes any more.
+/// Writes until the queue is closed.
 fn write_all(mut connection: Connection, changes: &ChangeReceiver, file: &JournalFile) {
     let mut unwritten = Unwritten::new();
     while let Some(batch) = changes.take() {
@@ -302,7 +303,7 @@ fn write_batch(
         }
         Err(error) => {
             tracing::error!(%error, "the journal was not written");
-            // Whoever waits is told by the end of its channel.
+            // A waiting call is notified by the end of its channel.
             let left = batch.into_iter().filter(|entry| entry.written.is_none());
             unwritten.extend(left.map(|entry| (entry.change.row(), entry.change)));
         }

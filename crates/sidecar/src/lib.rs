@@ -1,14 +1,14 @@
-//! `holdfast sidecar`: a proxy beside a client that cannot make request keys. It is spoken to as
-//! OpenAI's API, gives every chat completion a key that survives, and asks again under that key
-//! until the client has the answer.
+//! `holdfast sidecar`: a proxy on the host of a client that cannot make request keys. It exposes the OpenAI
+//! API, gives every chat completion a key that survives, and repeats the request under that key until the
+//! client has the answer.
 //!
 //! ```text
 //! client ─▶ serve ─▶ service ─▶ attendance (Desk) ─▶ table: which key     ─▶ journal: kept first
 //!                       │
-//!                       └─▶ call: asked for, again ─▶ stream: resumed ─▶ body ─▶ socket: taken?
+//!                       └─▶ call: sent, repeated ─▶ stream: resumed ─▶ body ─▶ socket: taken?
 //! ```
 //!
-//! Pure are `table`, `answer` and `patience`; the rest carries out what they say. Everything but
+//! Pure are `table`, `answer` and `patience`; the rest carries out their decisions. Everything but
 //! `POST …/chat/completions` is passed on as it is. A client's own `Idempotency-Key` wins.
 //!
 //! Never: a request under another host's name, or of a page that is not allowed (`guard`); a prompt, an answer or a credential in the journal or in the log; a splice of two answers;
@@ -59,7 +59,7 @@ pub use crate::upstream::{BadUpstreamUrl, UpstreamUrl};
 pub enum HangUpPolicy {
     /// The run ends by itself, and its answer waits for a retry.
     Run,
-    /// The gateway is asked to cancel it.
+    /// The gateway gets a request to cancel it.
     Cancel,
 }
 
@@ -87,7 +87,7 @@ pub struct Options {
     pub window: Duration,
     /// Meaning of a hang-up.
     pub hang_up: HangUpPolicy,
-    /// Patience with a gateway that fails, where a client announces no time-out.
+    /// Retry time with a gateway that fails, if a client announces no timeout.
     pub patience: Duration,
     /// Names under which clients reach it, besides those of loopback.
     pub hosts: Vec<AllowedHost>,
@@ -122,7 +122,7 @@ impl Sidecar {
     ///
     /// # Errors
     ///
-    /// [`BadSidecar`]: nothing was changed.
+    /// [`BadSidecar`]: no file was changed.
     pub fn open(options: Options) -> Result<Self, BadSidecar> {
         let client = ServerClient::new(options.proxies, ServerClient::POOL_IDLE);
         let client = Arc::new(client.map_err(BadSidecar::Client)?);

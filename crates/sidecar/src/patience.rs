@@ -1,5 +1,5 @@
-//! Time for which a call is asked for: until 2 s before the time-out that its caller has announced,
-//! else for as long as the sidecar has patience with a gateway that fails. Time is an argument here.
+//! Time for which a call is retried: until 2 s before the timeout that its caller has announced, else for the
+//! configured time with a gateway that fails. Time is an argument here.
 
 use std::time::Duration;
 
@@ -15,11 +15,11 @@ const ANNOUNCED: [HeaderName; 2] = [
 const ANNOUNCED_MIN: Duration = Duration::from_secs(5);
 /// The longest one that is believed.
 const ANNOUNCED_MAX: Duration = Duration::from_secs(86_400);
-/// Time before the announced one in which nothing is asked any more: the answer has to arrive.
+/// Time before the announced timeout in which no request is sent any more: the answer has to arrive.
 const MARGIN: Duration = Duration::from_secs(2);
-/// Time before the announced one at which an ask is given up: the gateway has answered by then.
+/// Time before the announced timeout at which a request is given up: the gateway has answered by then.
 const GIVE_UP: Duration = Duration::from_secs(1);
-/// The first pause where the gateway asks for none, and the longest.
+/// The first pause if the gateway requests none, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
@@ -27,7 +27,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone)]
 pub(crate) struct Patience {
     announced: Option<Duration>,
-    /// Patience with a gateway that fails, where the caller has announced nothing.
+    /// Retry time with a gateway that fails, if the caller has announced no timeout.
     otherwise: Duration,
     /// Beginning of the caller's wait: its request, or the last that it was written.
     since: Instant,
@@ -44,13 +44,13 @@ impl Patience {
         Self { announced, otherwise, since: now, failing_since: None, failures: 0 }
     }
 
-    /// The caller was written something: its wait begins anew.
+    /// The caller was sent some bytes: its wait begins anew.
     pub(crate) fn begin_anew(&mut self, now: Instant) {
         (self.since, self.failing_since, self.failures) = (now, None, 0);
     }
 
-    /// The pause before the next ask, after one has failed and the gateway has asked for `hint`;
-    /// `None` where there is no time for another.
+    /// The pause before the next request, after one has failed and the gateway has sent `hint`; `None` if there
+    /// is no time for another.
     pub(crate) fn pause(&mut self, hint: Option<Duration>, now: Instant) -> Option<Duration> {
         let failing_since = *self.failing_since.get_or_insert(now);
         let end = match self.announced {
@@ -60,17 +60,17 @@ impl Patience {
         let doubled = PAUSE_MIN.saturating_mul(1 << self.failures.min(8)).min(PAUSE_MAX);
         self.failures += 1;
         let pause = hint.unwrap_or(doubled);
-        // A gateway may ask for more than a clock can tell.
+        // The gateway may request more than the clock can represent.
         now.checked_add(pause).is_some_and(|again| again < end).then_some(pause)
     }
 
-    /// Time that one ask may take; `None` where only the gateway bounds it.
+    /// Time that one request may take; `None` if only the gateway bounds it.
     pub(crate) fn ask_time(&self, now: Instant) -> Option<Duration> {
         let end = self.since + self.announced?.saturating_sub(GIVE_UP);
         Some(end.saturating_duration_since(now))
     }
 
-    /// Announces to the gateway what is left of the caller's time, where the caller announced any.
+    /// Announces to the gateway the rest of the caller's time, if the caller announced any.
     pub(crate) fn announce(&self, headers: &mut HeaderMap, now: Instant) {
         let Some(announced) = self.announced else { return };
         let left = (self.since + announced).saturating_duration_since(now).as_secs().max(1);

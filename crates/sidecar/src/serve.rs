@@ -37,7 +37,7 @@ const IDLE_TIME: Duration = Duration::from_secs(120);
 const READS: ReadTimeouts = ReadTimeouts { head: HEAD_TIME, idle: IDLE_TIME };
 /// Pause after an error of the listener, such as too many open files, which would repeat at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Time for answers in flight at shutdown; what is cut is asked for again under its key.
+/// Time for answers in flight at shutdown; a client repeats a call that was cut, under the same key.
 const DRAIN: Duration = Duration::from_secs(30);
 /// Between two sweeps of the table.
 const SWEEP: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ const SWEEP: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 ///
-/// [`LostJournal`] where the journal's file is another one by now: then it ends as by `shutdown`.
+/// [`LostJournal`] if the journal's file is another one by now: then it ends as by `shutdown`.
 pub async fn serve(
     listener: TcpListener,
     sidecar: Sidecar,
@@ -104,7 +104,7 @@ pub async fn serve(
     }
     service.tasks.close();
     service.tasks.wait().await;
-    // Nobody else has them any more; else the last ends are lost, and replay once.
+    // No other task has them any more; else the last ends are lost, and replay once.
     if let Some(desk) = Arc::into_inner(service).and_then(|it| Arc::into_inner(it.desk)) {
         desk.close().await;
     }
@@ -134,7 +134,7 @@ async fn connection(
             serve_stream(io, (HEAD_BYTES_MAX, READS), shutdown, answer).await;
         }
         Admission::Spare(place) => {
-            // Its own pages and refusals wait for nothing.
+            // The sidecar's own pages and refusals wait for no gateway.
             let caller = &caller;
             let answer = |request| async move {
                 let (_given, turn) = place.begin(AnswerLength::Brief).await;

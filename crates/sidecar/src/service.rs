@@ -81,7 +81,7 @@ pub(crate) struct Caller {
 }
 
 impl Service {
-    /// Answers one request. Dropped where its client hangs up: its slot is then orphaned.
+    /// Answers one request. Dropped if its client hangs up: its slot is then orphaned.
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
@@ -289,7 +289,7 @@ impl Service {
     }
 }
 
-/// Asks for a completion, and answers with what comes.
+/// Sends a completion, and answers with its result.
 async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
     let answer = match call.ask().await {
         AskResult::Whole(answer) => return whole(answer, call.attendance, &caller),
@@ -380,7 +380,7 @@ fn passed(
     let mut response = Response::new(CallerBody::Passed(PassedBody { bytes, leaving, left }));
     *response.status_mut() = status;
     *response.headers_mut() = of_answer(&headers);
-    // The same bytes, so the same length: it is also all that an answer to HEAD has to tell.
+    // The same bytes, so the same length: an answer to HEAD contains no more than that.
     if let Some(length) = length {
         response.headers_mut().insert(CONTENT_LENGTH, length.clone());
     }

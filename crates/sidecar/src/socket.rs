@@ -106,7 +106,7 @@ impl CallerSocket {
         }
     }
 
-    /// Before the last bytes of an answer: nobody takes them where the client has hung up.
+    /// Before the last bytes of an answer: if the client has hung up, no program will read them.
     fn look(&self) {
         if self.state.has_leaving() && has_hung_up(&self.socket) {
             drop(self.state.take_leaving());
@@ -156,7 +156,7 @@ impl AsyncWrite for CallerSocket {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Everything was written that came before: the kernel keeps nothing back.
+        // All earlier bytes were written: the kernel keeps none back.
         self.state.note_flush();
         if self.state.is_aborted.load(Ordering::Acquire) {
             let aborted = io::Error::new(io::ErrorKind::ConnectionAborted, "a stream broke");

@@ -1,8 +1,8 @@
-//! A stream as its client is told it: one unbroken answer out of as many asks as it takes.
+//! A stream as its client receives it: one unbroken answer out of any number of requests.
 //!
 //! ```text
 //! pieces ─▶ Decoder ─▶ whole events ─▶ Resumption ─▶ StreamPart
-//!    └ the connection breaks, or an event says "again" ─▶ Call::ask ─▶ from the beginning ─┘
+//!    └ the connection breaks, or an event requests a retry ─▶ Call::ask ─▶ from the beginning ─┘
 //! ```
 //!
 //! What the client has is dropped from the answer that begins anew, and compared as it is dropped
@@ -27,7 +27,7 @@ use crate::table::CallEnd;
 
 /// The longest event of a stream, in bytes: as much as a whole answer may have.
 const EVENT_BYTES_MAX: usize = crate::budget::BYTES_MAX;
-/// Silence after which a gateway is taken to be gone: one that lives says something every 15 s.
+/// Silence after which a gateway is taken to be gone: a live one sends an event or a comment every 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 const DONE: &[u8] = b"[DONE]";
 
@@ -35,7 +35,7 @@ const DONE: &[u8] = b"[DONE]";
 pub(crate) enum StreamPart {
     /// A gateway has begun to answer, with these headers.
     Begun(HeaderMap),
-    /// An event; with the attendance where the answer is whole with it.
+    /// An event; with the attendance if the answer is whole with it.
     Event(Bytes, Option<Attendance>),
     /// The last event of a stream that has no end.
     Broken(Bytes, Option<Attendance>),
@@ -60,7 +60,7 @@ pub(crate) struct Telling {
 enum Progress {
     /// Not begun.
     Silent,
-    /// Some of it was told.
+    /// A part of it was sent to the client.
     Telling,
     /// All of it was, or its last word.
     Over,
@@ -112,7 +112,7 @@ impl Telling {
         }
     }
 
-    /// Asks again, after a break.
+    /// Sends the request again, after a break.
     async fn ask(&mut self) {
         match self.call.ask().await {
             AskResult::Stream(answer) => {
@@ -123,7 +123,7 @@ impl Telling {
                 self.answer = Some(answer);
             }
             AskResult::Whole(answer) => self.end_with(answer),
-            // No gateway says that to a request which it has begun to stream to.
+            // No gateway answers so to a request which it has begun to stream to.
             AskResult::Long(_, _) => self.break_for_good(),
         }
     }
@@ -136,7 +136,7 @@ impl Telling {
         }
     }
 
-    /// Reads the events that end in a piece; false where the rest has to be asked for again.
+    /// Reads the events that end in a piece; false if the rest has to be requested again.
     fn feed(&mut self, piece: &[u8]) -> bool {
         let mut datas = Vec::new();
         let mut events = self.decoder.feed(piece);

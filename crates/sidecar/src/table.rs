@@ -1,24 +1,24 @@
-//! Table of slots: which request key a call gets. A slot is one key and one logical call of one
-//! body. This is a state machine without clock, sockets or disk. Its driver says who came, who
-//! went, what was seen on a socket and what time it is, and writes to the journal what it returns.
+//! Table of slots: which request key a call gets. A slot is one key and one logical call of one body. This is a
+//! state machine without clock, sockets or disk. Its driver reports arrivals, departures, the state of sockets
+//! and the time, and writes the returned changes to the journal.
 //!
 //! ```text
 //!             arrive                         leave
-//! (nothing) ─────────▶ attended ──┬─ the answer was taken ─────────▶ delivered ─┐
+//! (no slot) ─────────▶ attended ──┬─ the answer was taken ─────────▶ delivered ─┐
 //!                         ▲       ├─ a final error was taken ──────▶ failed ────┤
-//!                         │       ├─ gone, or told to ask again ───▶ orphaned   │
-//!                         │       └─ refused before anything bound ▶ (nothing)  │
+//!                         │       ├─ gone, or sent a retry hint ───▶ orphaned   │
+//!                         │       └─ refused before a key was bound▶ (no slot)  │
 //!                         └──────────────── arrive, by the rules ◀──────────────┘
 //! ```
 //!
-//! Who comes with a body takes, in this order: its oldest orphan; as a marked retry its latest slot
-//! that failed or was delivered within [`REPLAY_TIME`], then its oldest attended one; as anybody
-//! its failed slot that was requested within [`FAILED_TIME`]; where identical calls share, its oldest
-//! attended one; else a new slot. A failed slot is given for [`FAILED_TIME_MAX`] at most. Before an attended slot counts as somebody else's, the driver looks at the
-//! sockets of its callers ([`Admission::Look`]).
+//! A caller with a body takes, in this order: its oldest orphan; as a marked retry its latest slot that failed
+//! or was delivered within [`REPLAY_TIME`], then its oldest attended one; as any caller its failed slot that
+//! was requested within [`FAILED_TIME`]; if identical calls share, its oldest attended one; else a new slot. A
+//! failed slot is given for [`FAILED_TIME_MAX`] at most. Before an attended slot counts as another caller's,
+//! the driver checks the sockets of its callers ([`Admission::Look`]).
 //!
-//! Never: a slot that leaves while somebody hangs on it, or a key for a second logical call while
-//! the first one's answer is on its way.
+//! Never: a slot that leaves while a caller waits on it, or a key for a second logical call while the first
+//! one's answer is on its way.
 
 #[cfg(test)]
 mod model;
@@ -32,8 +32,8 @@ use uuid::Uuid;
 
 /// Time in which a marked retry gets what failed or was delivered before.
 pub(crate) const REPLAY_TIME: Duration = Duration::from_secs(120);
-/// Time since the last request of a failed slot in which anybody with the same body gets its error again: clients
-/// that retry a final error retry faster than this.
+/// Time since the last request of a failed slot in which any call with the same body gets its error again:
+/// clients that retry a final error retry faster than this.
 pub(crate) const FAILED_TIME: Duration = Duration::from_secs(60);
 /// Time since the first error of a failed slot after which its body is a new call, however often it was requested.
 pub(crate) const FAILED_TIME_MAX: Duration = Duration::from_secs(600);
@@ -85,7 +85,7 @@ pub(crate) struct Arrival {
     pub(crate) is_retry: bool,
     /// The sockets of the body's callers were looked at, twice.
     pub(crate) has_looked: bool,
-    /// Key of a new slot, where this becomes one.
+    /// Key of a new slot, if the arrival gets one.
     pub(crate) fresh: Uuid,
 }
 
@@ -95,7 +95,7 @@ pub(crate) enum Admission {
     /// The call's key, the row that the journal must have before a byte goes out, and the row of a
     /// slot that had to go for it.
     Slot { record: Record, evicted: Option<Record> },
-    /// Callers whose sockets are to be looked at before the call is asked about again.
+    /// Callers whose sockets are to be checked before the arrival is judged again.
     Look(Vec<CallerId>),
     /// There is no room: every slot may still be needed.
     Full,
@@ -110,7 +110,7 @@ pub(crate) enum CallEnd {
     Final,
     /// The socket took an error after which the same key may fare better, and which binds none.
     Retryable,
-    /// The same of one after which nobody knows whether the key is bound.
+    /// The same of one after which it is unknown if the key is bound.
     Unsure,
     /// The socket took a refusal that binds no key.
     Refused,
@@ -121,7 +121,7 @@ pub(crate) enum CallEnd {
 /// Stage of a slot, as the journal keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Stage {
-    /// Attended where somebody hangs on it, else orphaned.
+    /// Attended if a caller waits on it, else orphaned.
     Open,
     Failed,
     Delivered,
@@ -139,7 +139,7 @@ pub(crate) struct Record {
     pub(crate) seen: Moment,
 }
 
-/// Change that the journal is told of.
+/// Change for the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Change {
     Put(Record),
@@ -166,9 +166,9 @@ impl Record {
 struct Slot {
     record: Record,
     callers: BTreeSet<CallerId>,
-    /// Some ask under the key may have arrived, and no refusal proves that none will.
+    /// Some request under the key may have arrived, and no refusal proves that none will.
     may_be_bound: bool,
-    /// Somebody has had the answer since the slot was last taken.
+    /// A caller has had the answer since the slot was last taken.
     was_delivered: bool,
     /// The first of its final errors, which bounds the time for which it is given again.
     failed_at: Option<Moment>,
@@ -180,7 +180,7 @@ impl Rules {
         self.window.min(REPLAY_TIME)
     }
 
-    /// Tells whether nobody gets a slot any more.
+    /// True if no call can get the slot any more.
     fn is_over(self, slot: &Slot, now: Moment) -> bool {
         let time = match slot.record.stage {
             Stage::Open => self.window,
@@ -204,7 +204,7 @@ impl Slot {
         self.failed_at.is_none_or(|failed| now.since(failed) < FAILED_TIME_MAX)
     }
 
-    /// Nobody hangs on it then: whoever takes it again opens it.
+    /// No caller waits on it then: the next one that takes it opens it.
     fn has_ended(&self) -> bool {
         self.record.stage != Stage::Open
     }
@@ -252,8 +252,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table as a journal has left it. Whoever hung on an open slot is gone since, and was seen
-    /// last nobody knows when. Nobody was seen later than now, whatever the clock was then.
+    /// A table as a journal has left it. Callers of open slots are gone since, and the moment at which they
+    /// were last seen is unknown. No moment is later than now, even if the clock was then.
     pub(crate) fn restore(rules: Rules, records: Vec<Record>, now: Moment) -> Self {
         let mut table = Self {
             rules,
@@ -329,15 +329,15 @@ impl Table {
         (self.slots.len().saturating_sub(self.ended.len()), self.ended.len())
     }
 
-    /// An ask for this caller broke off after some of it may have arrived, or the gateway does not know whether it
-    /// bound the key.
+    /// A request for this caller broke off after some of it may have arrived, or the gateway does not know if
+    /// it bound the key.
     pub(crate) fn cut(&mut self, caller: CallerId) {
         if let Some(slot) = self.callers.get(&caller).and_then(|key| self.slots.get_mut(key)) {
             slot.may_be_bound = true;
         }
     }
 
-    /// A caller leaves its slot; one that has left already changes nothing.
+    /// A caller leaves its slot; for one that has left already there is no change.
     pub(crate) fn leave(&mut self, caller: CallerId, end: CallEnd, now: Moment) -> Option<Change> {
         let key = self.callers.remove(&caller)?;
         let slot = self.slots.get_mut(&key)?;
@@ -351,7 +351,7 @@ impl Table {
             slot.record.seen = now;
             return None;
         }
-        // Of several that shared it somebody has had it: nobody waits for it any more.
+        // Of several that shared it one has had it: no caller waits for it any more.
         let stage = match end {
             CallEnd::Final => Stage::Failed,
             CallEnd::Refused if !slot.may_be_bound => {
@@ -372,7 +372,7 @@ impl Table {
         self.set(key, stage, now).map(Change::Put)
     }
 
-    /// The socket that took a slot's answer was reset after it: nobody has read the answer.
+    /// The socket that took a slot's answer was reset after it: the client has not read the answer.
     pub(crate) fn reset(&mut self, key: Uuid, now: Moment) -> Option<Change> {
         let slot = self.slots.get_mut(&key)?;
         slot.was_delivered = false;
@@ -382,7 +382,7 @@ impl Table {
         self.set(key, Stage::Open, now).map(Change::Put)
     }
 
-    /// Drops the slots whose window has passed, and says which.
+    /// Drops the slots whose window has passed, and returns them.
     pub(crate) fn sweep(&mut self, now: Moment) -> Vec<Record> {
         let is_old = |slot: &&Slot| self.rules.is_over(slot, now);
         let old: Vec<Record> = self.slots.values().filter(is_old).map(|it| it.record).collect();

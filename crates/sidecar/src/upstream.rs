@@ -1,8 +1,8 @@
-//! The gateway behind a sidecar: where a path of the client is there, and which headers cross.
+//! The gateway behind a sidecar: the upstream path for a client's path, and the headers that cross.
 //!
-//! A client speaks to the sidecar as to OpenAI's API, below `/v1`, which is where the upstream's URL
-//! leads; any other path is beside that. Headers of one connection do not cross, nor do those that only browsers and
-//! proxies of this machine add: cookies of `localhost` are other programs', and a forwarded address is no proof.
+//! A client uses the sidecar like OpenAI's API, below `/v1`, to which the upstream's URL leads; any other path
+//! is a sibling of that. Headers of one connection do not cross, nor do those that only browsers and proxies of
+//! this machine add: cookies of `localhost` are other programs', and a forwarded address is no proof.
 
 use bytes::Bytes;
 use holdfast_net::{BadBaseUrl, BaseUrl};
@@ -105,7 +105,7 @@ impl UpstreamUrl {
         &self.text
     }
 
-    /// True if the URL ends where clients expect the API.
+    /// True if the URL ends at the path at which clients expect the API.
     #[must_use]
     pub fn has_api_path(&self) -> bool {
         self.text.ends_with(API)
@@ -128,7 +128,7 @@ impl UpstreamUrl {
     }
 }
 
-/// True for a chat completion, under whatever prefix.
+/// True for a chat completion, under any prefix.
 pub(crate) fn is_completion(method: &Method, uri: &Uri) -> bool {
     method == Method::POST && uri.path().trim_end_matches('/').ends_with(COMPLETIONS)
 }
@@ -174,7 +174,7 @@ fn crossing(headers: &HeaderMap) -> HeaderMap {
     crossing
 }
 
-/// The headers of a completion that cross: it is read here, so that nobody may compress it.
+/// The headers of a completion that cross: its body is read here, so that it must not be compressed.
 pub(crate) fn of_completion(headers: &HeaderMap) -> HeaderMap {
     let mut crossing = of_request(headers);
     crossing.remove(ACCEPT_ENCODING);
@@ -188,7 +188,7 @@ pub(crate) fn of_completion(headers: &HeaderMap) -> HeaderMap {
     crossing
 }
 
-/// The choices that a request asks for: `n`, or one.
+/// The number of choices in a request: `n`, or one.
 pub(crate) fn n_choices(body: &Bytes) -> usize {
     // Most bodies do not have the member, and none of them is parsed for it.
     if !body.windows(3).any(|window| window == b"\"n\"") {

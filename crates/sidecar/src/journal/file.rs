@@ -1,9 +1,9 @@
 //! Files of a journal that is open: the database itself and its log, by device and inode.
 //!
-//! SQLite writes on into the files that it has open, whatever their names stand for by now. A later process finds the
-//! files by name, so a row in a file that lost its name is lost as well. The writer compares the names after each
-//! COMMIT, before a call is answered, and [`JournalFile::lost`] compares them every two seconds. In exclusive mode a
-//! log has no index.
+//! SQLite writes on into the files that it has open, even if their names lead to other files by now. A later
+//! process finds the files by name, so a row in a file that lost its name is lost as well. The writer compares
+//! the names after each COMMIT, before a call is answered, and [`JournalFile::lost`] compares them every two
+//! seconds. In exclusive mode a log has no index.
 
 use std::fs::{Metadata, symlink_metadata};
 use std::io;

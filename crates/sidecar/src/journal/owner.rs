@@ -1,5 +1,5 @@
-//! Owner of a journal's file: the user of this process alone. A link is not followed, and a foreign file is not taken,
-//! so that no stranger chooses where a sidecar writes.
+//! Owner of a journal's file: only the user of this process. A link is not followed, and a foreign file is not
+//! taken, so that no stranger chooses the file that a sidecar writes.
 //!
 //! ```text
 //! folder without links ─ owner, mode ─▶ file: O_NOFOLLOW ─ owner, names ─▶ SQLite opens the name ─▶ same inode?
@@ -26,7 +26,7 @@ const EVERYBODY_WRITES: u32 = 0o002;
 /// File of a journal, judged and closed again: a file that is closed later takes SQLite's lock with it.
 #[derive(Debug)]
 pub(super) struct JudgedFile {
-    /// Its path, with a folder without links.
+    /// Path of the file, with a folder without links.
     pub(super) path: PathBuf,
     device: u64,
     inode: u64,

@@ -1,17 +1,17 @@
 //! Queue between the calls and the journal's writer. Many calls share a transaction.
 //!
 //! ```text
-//! a row that a call waits for ─▶ push ─┐
-//! an end, waited for by nobody ─▶ push ─┴─▶ entries ─▶ take (the writer): once something is awaited, else after LATE
+//! a row that a call waits for  ─▶ push ─┐
+//! an end, which none waits for ─▶ push ─┴─▶ entries ─▶ take (the writer): if a row is awaited, else after LATE
 //! ```
 //!
-//! Waking: the writer is woken by the first change and by the first that somebody waits for, so at most
-//! twice a transaction, and not by each change of it.
+//! Waking: the writer is woken by the first change and by the first that a call waits for, so at most twice a
+//! transaction, and not by each change of it.
 //!
 //! Order: the writer takes what was pushed in the order in which it was pushed.
 //!
-//! Closing: the writer writes what waits once the sender is gone. Once the writer is gone nothing is taken in,
-//! and what waits is dropped, which tells whoever waits for it.
+//! Closing: the writer writes the changes that wait once the sender is gone. Once the writer is gone no change
+//! is taken in, and those that wait are dropped, which notifies their callers.
 //!
 //! Limits: [`BATCH_MAX`] changes are taken at once. A call goes on only once its row is kept, so that a slow disk
 //! holds calls up. While a disk hangs, clients that hang up and retry add to what waits: beyond [`ROWS_MAX`] entries
@@ -48,7 +48,7 @@ pub(super) struct Entry {
 #[derive(Debug, Default)]
 struct QueueState {
     entries: VecDeque<Entry>,
-    /// Entries that somebody waits for.
+    /// Entries that a call waits for.
     n_awaited: usize,
     /// Changes that were dropped since the queue was last empty.
     n_dropped: usize,
@@ -78,8 +78,8 @@ pub(super) fn queue() -> (ChangeSender, ChangeReceiver) {
 }
 
 impl QueueState {
-    /// Adds a change; true where the writer has to know of it. One that has no room is dropped, which tells
-    /// whoever waits for it.
+    /// Adds a change; true if the writer has to wake for it. A change that has no room is dropped, which
+    /// notifies its caller.
     fn push(&mut self, entry: Entry) -> Result<bool, NotWritten> {
         if self.is_abandoned {
             return Err(NotWritten);
@@ -103,7 +103,7 @@ impl QueueState {
         self.entries.is_empty() && !self.is_over
     }
 
-    /// Tells whether what waits may wait for more.
+    /// True if the changes in the queue may wait for more.
     fn is_patient(&self) -> bool {
         self.n_awaited == 0 && !self.is_over
     }
@@ -127,7 +127,7 @@ impl Queue {
 }
 
 impl ChangeSender {
-    /// Adds a change; whoever waits for one that is refused is told so.
+    /// Adds a change; a refused change notifies its caller.
     pub(super) fn push(&self, entry: Entry) -> Result<(), NotWritten> {
         let is_news = self.0.lock().push(entry)?;
         if is_news {
@@ -145,8 +145,8 @@ impl Drop for ChangeSender {
 }
 
 impl ChangeReceiver {
-    /// Takes the changes that have come, at most [`BATCH_MAX`]. Blocks until there is one; where nobody waits for it,
-    /// up to [`LATE`] longer, for others. `None` at the end.
+    /// Takes the changes that have come, at most [`BATCH_MAX`]. Blocks until there is one; if no call waits for
+    /// it, up to [`LATE`] longer, for others. `None` at the end.
     pub(super) fn take(&self) -> Option<Vec<Entry>> {
         let Queue { news, .. } = &*self.0;
         let state = news.wait_while(self.0.lock(), |state| state.is_idle());

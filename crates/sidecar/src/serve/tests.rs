@@ -124,7 +124,7 @@ impl Bench {
         }
     }
 
-    /// The key under which a call without one is asked for, whose client then hangs up.
+    /// The key of a call without one, whose client then hangs up.
     async fn key_of(&self, request: &str) -> String {
         let client = self.send(request).await;
         let key = self.asked().await.key().to_owned();
@@ -147,14 +147,14 @@ fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
     head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
 }
 
-/// Text that a client is told until its connection ends.
+/// Text that a client receives until its connection ends.
 async fn rest(mut client: TcpStream) -> String {
     let mut told = String::new();
     client.read_to_string(&mut told).await.unwrap();
     told
 }
 
-/// Text that a client is told until this has come.
+/// Text that a client receives until this has come.
 async fn until(client: &mut TcpStream, word: &str) -> String {
     let mut told = Vec::new();
     loop {

@@ -1,13 +1,13 @@
-//! Every interleaving of a few identical calls around the table: callers that die before their
-//! answer and with the answer unread, marked and unmarked retries beside each other, asks that are
-//! cut, final errors, a sidecar that dies with ends that the journal does not have yet.
+//! Every interleaving of a few identical calls around the table: callers that die before their answer and with
+//! the answer unread, marked and unmarked retries side by side, requests that are cut, final errors, a sidecar
+//! that dies with ends that the journal does not have yet.
 //!
-//! The world knows what the table cannot: which logical call a caller belongs to, and who has read
-//! which answer. A key that is asked for runs once, for ever, and ends in one way: the gateway's
-//! promise, not this one's. So a run too many is a key too many.
+//! The world has the knowledge that the table lacks: the logical call of each caller, and the answers that were
+//! read. A key that was sent runs once, for ever, and ends in one way: the gateway's promise, not this one's.
+//! So a run too many is a key too many.
 //!
-//! One loss is forgiven, as the manual tells it: an app that died with its answer unread and asks
-//! again without a mark, before its socket's reset is known, is another call.
+//! One loss is forgiven, as in the manual: an app that died with its answer unread and repeats the call without
+//! a mark, before its socket's reset is known, is another call.
 
 mod worlds;
 
@@ -29,26 +29,26 @@ const NOW: Moment = Moment(1_000_000);
 enum Mutant {
     /// Takes a twin for another call without a look at the sockets.
     LooksAtNothing,
-    /// Asks before the journal has the key.
+    /// Sends the request before the journal has the key.
     AsksBeforeTheJournal,
     /// Takes a caller that went for one that was served.
     TakesGoneForDelivered,
-    /// Drops the slot of a refusal whatever was asked before.
+    /// Drops the slot of a refusal even if an earlier request may have bound it.
     ForgetsCuts,
-    /// Takes an error after which nobody knows for one that binds no key.
+    /// Takes an error that leaves the key's state unknown for one that binds no key.
     TakesUnsureForUntouched,
-    /// Replays nothing that was delivered.
+    /// Never replays a delivered answer.
     ForgetsDeliveries,
-    /// Tells no final error again.
+    /// Never repeats a final error.
     ForgetsFailures,
-    /// Takes what a socket took for read, whatever became of the socket.
+    /// Takes an answer that a socket took for read, even if the socket was reset.
     IgnoresResets,
 }
 
 /// End of a try that not every world has: each multiplies the states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// An error after which nobody knows: where there are several calls, a cut is as much.
+    /// An error that leaves the key's state unknown: with several calls, a cut is as much.
     Doubt,
     /// A final error.
     Failure,
@@ -59,7 +59,7 @@ enum Ending {
 /// Worlds to explore.
 #[derive(Debug, Clone)]
 struct Calls {
-    /// Logical calls of the one body: true where an SDK marks the retries.
+    /// Logical calls of the one body: true if the SDK marks the retries.
     marks: &'static [bool],
     /// Tries of each, the first included.
     tries: u8,
@@ -80,10 +80,10 @@ enum Try {
     Done { key: Uuid, is_retry: bool },
 }
 
-/// End of a run, as every ask under its key is told it.
+/// End of a run, as every request under its key receives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum RunEnd {
-    /// Nobody was told yet.
+    /// No caller has received it yet.
     Untold,
     Answer,
     Error,
@@ -98,7 +98,7 @@ struct World {
     calls: Vec<(Try, u8)>,
     /// Calls whose next try is marked: an SDK marks what it tries again by itself.
     marked: Vec<bool>,
-    /// Asks that broke off and have not landed.
+    /// Requests that broke off and have not landed.
     astray: Vec<Uuid>,
     /// Callers whose apps have died, or given up, and whose sockets have ended unnoticed.
     dead: Vec<CallerId>,
@@ -106,11 +106,11 @@ struct World {
     resets: Vec<Uuid>,
     /// Resets that the sidecar has not lived to know, or to write.
     lost_resets: Vec<Uuid>,
-    /// Keys that the gateway has been asked for: each is one run.
+    /// Keys that the gateway has received: each is one run.
     runs: Vec<(Uuid, RunEnd)>,
     next_caller: u64,
     crashes: u8,
-    /// Unmarked retries of unread answers that nothing told from calls of their own.
+    /// Unmarked retries of unread answers that were indistinguishable from calls of their own.
     forgiven: u8,
     /// An end was lost with the sidecar: its answer may be replayed once.
     lost_ends: u8,
@@ -122,9 +122,9 @@ enum Action {
     Ask(usize),
     /// The answer goes out, and is read.
     Deliver(usize),
-    /// A refusal that binds nothing goes out, and is read.
+    /// A refusal that binds no key goes out, and is read.
     Refuse(usize),
-    /// An error goes out after which nobody knows whether the key is bound, and is read.
+    /// An error that leaves the key's state unknown goes out, and is read.
     Doubt(usize),
     /// A final error goes out, and is read.
     Fail(usize),
@@ -132,13 +132,13 @@ enum Action {
     DeliverUnread(usize),
     /// The reset of a socket that took an unread answer arrives.
     Reset(usize),
-    /// The ask of this caller breaks off.
+    /// The request of this caller breaks off.
     Cut(usize),
     /// The app of a caller dies, or gives up.
     Die(usize),
     /// The end of a dead one's socket is noticed.
     Notice(usize),
-    /// An ask that broke off arrives after all.
+    /// A request that broke off arrives after all.
     Land,
     /// The journal has caught up.
     Flush,
@@ -203,7 +203,7 @@ impl Calls {
         world.calls[call] = (Try::Waiting { caller, key: record.key, is_retry }, tries + 1);
     }
 
-    /// Ends the try of a caller that is told so.
+    /// Ends the try of a caller that receives this end.
     fn tell(&self, world: &mut World, call: usize, end: CallEnd) -> Option<()> {
         let (Try::Waiting { caller, key, is_retry }, tries) = world.calls[call] else {
             return None;
@@ -223,7 +223,7 @@ impl Calls {
             }
             CallEnd::Refused | CallEnd::Retryable | CallEnd::Gone => Try::Idle,
         };
-        // No SDK tries a final word again: whoever does begins anew.
+        // No SDK repeats a final refusal: a caller that does begins anew.
         if matches!(end, CallEnd::Refused | CallEnd::Final) {
             world.marked[call] = false;
         }
@@ -233,7 +233,7 @@ impl Calls {
         Some(())
     }
 
-    /// Drops a slot that has ended, where a mutant forgets it.
+    /// Drops a slot that has ended, if a mutant forgets it.
     fn forget(&self, world: &mut World, key: Uuid, end: CallEnd) {
         let is_forgotten = match self.mutant {
             Some(Mutant::ForgetsDeliveries) => end == CallEnd::Delivered,
@@ -297,7 +297,7 @@ impl World {
         }
     }
 
-    /// An ask under this key may arrive yet.
+    /// A request under this key may arrive yet.
     fn go_astray(&mut self, key: Uuid) {
         if !self.astray.contains(&key) {
             self.astray.push(key);

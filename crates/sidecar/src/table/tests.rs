@@ -5,7 +5,7 @@ use super::*;
 const BODY: BodyDigest = BodyDigest([1; 32]);
 const WINDOW: Duration = Duration::from_secs(600);
 
-/// Moment at which a call is asked about: before the sockets of its twins were looked at, or after it.
+/// Moment at which an arrival is judged: before the sockets of its twins were checked, or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Look {
     Before,

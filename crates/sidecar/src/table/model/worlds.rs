@@ -6,7 +6,7 @@ use super::{Calls, Ending, Mutant};
 
 const MARKED: &[bool] = &[true, true];
 const UNMARKED: &[bool] = &[false, false];
-/// A caller whose SDK marks its retries, beside one that marks nothing.
+/// A caller whose SDK marks its retries, and one that marks none.
 const MIXED: &[bool] = &[true, false];
 
 fn two(marks: &'static [bool]) -> Calls {
@@ -36,7 +36,7 @@ fn check(calls: Calls, states_min: usize) {
         .collect();
     assert!(broken.is_empty(), "{broken:?}");
     checker.assert_any_discovery("all are served");
-    // Fewer were a model in which something cannot happen any more.
+    // Fewer were a model in which some case cannot occur any more.
     let states = checker.unique_state_count();
     assert!(states >= states_min, "{states} states, of {states_min} at least");
 }
