@@ -1,5 +1,5 @@
-//! Comma-separated values as RFC 4180 has them: a name above each column, lines that end in CR LF,
-//! and quotes where a field needs them. Not a reader.
+//! Comma-separated values as RFC 4180 has them: a name above each column, lines that end in CR LF, and quotes
+//! if a field needs them. Not a reader.
 //!
 //! Reports for spreadsheets and programs, the same through every door: amounts in integer micros,
 //! which no spreadsheet rounds, moments in RFC 3339, ids beside names. Texts that people chose cannot
@@ -33,10 +33,9 @@ const FORMULA: [char; 12] = [
     '\u{fe63}', '\u{fe6b}',
 ];
 
-/// A text that somebody chose, so that a spreadsheet shows it: one that begins like a formula gets
-/// an apostrophe in front, which spreadsheets take for text. Blanks, quotation marks and characters
-/// that are not seen are no beginning: some spreadsheets take them off. Who wants the exact text has
-/// the id beside it.
+/// A text that a person chose, in a form that a spreadsheet shows: one that begins like a formula gets an
+/// apostrophe in front, which spreadsheets take for text. Blanks, quotation marks and invisible characters are
+/// no beginning: some spreadsheets take them off. The id in the same row identifies the exact text.
 #[must_use]
 pub fn chosen(text: &str) -> String {
     let is_skipped = |it: char| it.is_whitespace() || it == '"' || !is_seen(it);

@@ -1,11 +1,11 @@
 //! Errors that a caller can get: a closed table of codes, and the body that carries one.
 //!
-//! One code is one row of `code`; `message` makes the messages that name something of a request. The set is
-//! part of the API: clients branch on `code`, and SDKs retry by status and `x-should-retry`.
+//! A code is one row of `code`; `message` makes the messages that name a part of a request. The set is part of
+//! the API: clients branch on `code`, and SDKs retry by status and `x-should-retry`.
 //!
-//! A body never quotes a provider, a prompt or an internal name. `charged_micros` says what the key
-//! was charged; it is absent where that is not known yet, so that nobody books a zero. Not here:
-//! the decision which code is given when (engine and http), and the headers that go with it (http).
+//! A body never quotes a provider, a prompt or an internal name. `charged_micros` is the charge of the key; it
+//! is absent while that is unknown, so that no client books a zero. Not here: the decision which code is given
+//! when (engine and http), and the headers that go with it (http).
 
 mod code;
 mod message;
@@ -33,20 +33,19 @@ pub struct ErrorBody<'a> {
     pub code: Code,
     /// Field that the error is about.
     pub param: Option<&'a str>,
-    /// Charge of this key, in micros; `None` where it is not known yet.
+    /// Charge of this key, in micros; `None` if it is not known yet.
     pub charged_micros: Option<i64>,
     /// Amount that running operations hold of the wallet, in micros; `None` unless their ends may make up for what is
     /// missing and the API key may see the balance.
     pub held_micros: Option<i64>,
-    /// Operation, once a key is bound; absent on a conflict, which tells nothing of the other
-    /// request.
+    /// Operation, once a key is bound; absent on a conflict, which reveals no part of the other request.
     pub operation_id: Option<OperationId>,
-    /// Meters of the run, where the answer is gone but its bill is not.
+    /// Meters of the run, if the answer is gone but its bill is not.
     pub meters: Option<&'a Meters>,
 }
 
 impl<'a> ErrorBody<'a> {
-    /// Error with its usual message: no field, no operation, and no charge where that is known.
+    /// Error with its usual message: no field, no operation, and no charge if that is known.
     #[must_use]
     pub const fn new(code: Code) -> Self {
         Self {

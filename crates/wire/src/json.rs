@@ -34,8 +34,8 @@ pub(crate) use self::text::plain_prefix;
 
 /// Levels of arrays and objects within each other, at most.
 pub const DEPTH_MAX: usize = 64;
-/// Values in a request body, at most. Each costs up to about 240 bytes while it is read, even where
-/// it is written in two.
+/// Values in a request body, at most. Each costs up to about 240 bytes while it is read, even if it is written
+/// in two.
 pub const VALUES_MAX: usize = 131_072;
 /// Bytes of an answer for each value beyond [`VALUES_MAX`]. The densest real answers,
 /// log-probabilities with the bytes of each token, have about seven.
@@ -50,7 +50,7 @@ pub enum Node<'a> {
     Bool(bool),
     /// A number, as spelled; in an answer also one that is not finite.
     Number(&'a str),
-    /// A string, unescaped; borrowed where it had no escapes.
+    /// A string, unescaped; borrowed if it had no escapes.
     String(Cow<'a, str>),
     /// Array elements.
     Array(Vec<Self>),
@@ -72,7 +72,7 @@ impl fmt::Debug for Node<'_> {
     }
 }
 
-/// Position and kind of the fault for which a body was not read. Repeats nothing of the body.
+/// Position and kind of the fault for which a body was not read. Repeats no part of the body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{fault} at byte {at}")]
 pub struct BadJson {
@@ -89,7 +89,7 @@ pub enum Fault {
     Encoding,
     /// A byte order mark.
     ByteOrderMark,
-    /// Something that the grammar does not allow there.
+    /// A character that the grammar does not allow there.
     Syntax,
     /// A second value, or anything else, after the first.
     Trailing,
@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
         BadJson { fault, at: self.at }
     }
 
-    /// Fault for a byte that was wanted and is not there: the end of the text, or another byte.
+    /// Fault for a byte that is required and missing: the end of the text, or another byte.
     fn unexpected(&self) -> BadJson {
         self.fault(if self.at < self.text.len() { Fault::Syntax } else { Fault::End })
     }
@@ -317,8 +317,7 @@ impl<'a> Reader<'a> {
         Ok(node)
     }
 
-    /// Number by its grammar alone. Whoever wanted it checks what follows, so `01` ends after its
-    /// zero.
+    /// Number by its grammar alone. The caller checks what follows, so `01` ends after its zero.
     fn number(&mut self) -> Result<Node<'a>, BadJson> {
         let from = self.at;
         self.take(b'-');

@@ -5,9 +5,9 @@ const WORD_MAX: usize = 128;
 /// Bytes of the shortest word, or part of one, that is searched for in another.
 const PIECE_MIN: usize = 3;
 
-/// Known word with the fewest slips (letters left out, added, changed or swapped) from `written`. A
-/// third of its letters may be wrong, and of short words a single one. Where none is that near, a
-/// known word that is part of `written`, or has it as a part.
+/// Known word with the fewest slips (letters left out, added, changed or swapped) from `written`. A third of
+/// its letters may be wrong, and of short words a single one. If none is that near, a known word that is part
+/// of `written`, or has it as a part.
 #[must_use]
 pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if written.len() > WORD_MAX {

@@ -1,5 +1,5 @@
-//! Server-sent events, framed as the HTML standard says: pieces of bytes in, events out, and JSON
-//! into the bytes of one event.
+//! Server-sent events, framed according to the HTML standard: pieces of bytes in, events out, and JSON into the
+//! bytes of one event.
 //!
 //! ```text
 //! pieces ─► Decoder::feed ─► Events::next_event ─► Event { name, data, last_id }
@@ -7,9 +7,9 @@
 //!              └ TooLong: the stream is over, its decoder is not fed again
 //! ```
 //!
-//! The decoder is written here because its input is a provider's: network reads cut lines, `\r\n`
-//! and multi-byte characters anywhere, so the result must not depend on where a piece ends. It
-//! therefore works on bytes and never decodes UTF-8; the reader of the JSON does.
+//! The decoder is written here because its input is a provider's: network reads cut lines, `\r
+//! ` and multi-byte characters anywhere, so the result must not depend on the cut. It therefore works on bytes
+//! and never decodes UTF-8; the reader of the JSON does.
 //!
 //! Memory is bounded by two limits that the caller sets: bytes of one unfinished line, and bytes of
 //! one event's data. The decoder never hands out an event that the end of the stream cut (the
@@ -32,7 +32,7 @@ pub fn event(json: &[u8]) -> Bytes {
     [b"data: ", json, b"\n\n"].concat().into()
 }
 
-/// Limit that a stream exceeded. The decoder has lost its place, so nothing more can be read.
+/// Limit that a stream exceeded. The decoder has lost its place, so no more can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooLong {
     /// A line without an end is longer than `line_bytes_max`.
@@ -43,14 +43,14 @@ pub enum TooLong {
     Event,
 }
 
-/// Event with data. Fields before a blank line that hold no data dispatch nothing.
+/// Event with data. Fields before a blank line that hold no data dispatch no event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// Event type; empty where the stream gave none, which stands for `message`.
+    /// Event type; empty if the stream gave none, which stands for `message`.
     pub name: &'a [u8],
     /// Payload: the event's lines of data, joined by line feeds.
     pub data: &'a [u8],
-    /// Newest id of the stream, this event's or an earlier one's; empty where there was none.
+    /// Newest id of the stream, this event's or an earlier one's; empty if there was none.
     pub last_id: &'a [u8],
 }
 
@@ -60,8 +60,8 @@ debug_as!(Event<'_> as it: "Event({} bytes of name, {} of data)", it.name.len(),
 /// Incremental reader of a stream that comes in pieces of any size; piece boundaries make no
 /// difference.
 ///
-/// Each byte is copied once, into the data of its event, and once more where its line came in
-/// several pieces. An event that the end of the stream cuts is dropped.
+/// Decoder that copies each byte once, into the data of its event, and once more if its line came in several
+/// pieces. An event that the end of the stream cuts is dropped.
 pub struct Decoder {
     line_bytes_max: usize,
     event_bytes_max: usize,
@@ -125,7 +125,7 @@ impl Decoder {
         self.line.len() + data
     }
 
-    /// Applies one line; `true` where it ends an event that carries data.
+    /// Applies one line; `true` if it ends an event that carries data.
     fn take_line(&mut self, line: &[u8]) -> Result<bool, TooLong> {
         if self.stage == DecoderState::Spent {
             self.name.clear();
@@ -186,11 +186,11 @@ pub struct Events<'a> {
 debug_as!(Events<'_> as it: "Events({} bytes)", it.rest.len());
 
 impl Events<'_> {
-    /// Returns the next event that ends in this piece; `None` where the piece holds no other.
+    /// Returns the next event that ends in this piece; `None` if the piece holds no other.
     ///
     /// # Errors
     ///
-    /// [`TooLong`]: nothing more can be read of this stream.
+    /// [`TooLong`]: no more can be read of this stream.
     pub fn next_event(&mut self) -> Result<Option<Event<'_>>, TooLong> {
         let Self { decoder, rest } = self;
         loop {

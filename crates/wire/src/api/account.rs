@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use super::rfc3339;
 
-/// A wallet as whoever bears a key of it sees it: without its name, which is the operator's.
+/// A wallet as the bearer of one of its keys sees it: without its name, which is the operator's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AccountView {
     id: String,
@@ -21,7 +21,7 @@ pub struct AccountView {
 }
 
 impl AccountView {
-    /// Shows a wallet to this API key: its balance only where the key may see that.
+    /// Shows a wallet to this API key: its balance only if the key may see that.
     #[must_use]
     pub fn of(wallet: &Wallet, key: &ApiKey, standing: &CounterSnapshot) -> Self {
         let is_shown = match key.grant.balance {
@@ -51,7 +51,7 @@ struct OwnKeyView {
     limits: OwnLimitsView,
 }
 
-/// Limits of the caller's own key; null where there is none.
+/// Limits of the caller's own key; null if there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct OwnLimitsView {
     #[serde(flatten, serialize_with = "as_members")]
@@ -116,13 +116,13 @@ fn as_members<S: Serializer>(
     to.collect_map(pairs.iter().map(|(name, view)| (name, view)))
 }
 
-/// Beginning and end of a counter's window, in RFC 3339; neither where it counts for ever.
+/// Beginning and end of a counter's window, in RFC 3339; neither if it counts for ever.
 fn window(counter: Counter, now: Timestamp) -> (Option<String>, Option<String>) {
     let end = counter.window_end(now);
     (end.map(|_end| rfc3339(counter.window(now))), end.map(rfc3339))
 }
 
-/// The models of an allow-list; `None` where all are allowed.
+/// The models of an allow-list; `None` if all are allowed.
 fn models(grant: &Grant) -> Option<Vec<String>> {
     let ids = grant.models.as_ref()?;
     Some(ids.iter().map(|id| id.as_str().to_owned()).collect())

@@ -66,10 +66,10 @@ impl VerificationView {
 /// Mismatch between a row or a balance and the transfers behind it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct MismatchView {
-    /// Id of the wallet, where it is a balance that does not match.
+    /// Id of the wallet, if a balance does not match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wallet_id: Option<String>,
-    /// Id of the operation, where it is a row that does not match.
+    /// Id of the operation, if a row does not match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
     /// Sentence with the expected value and the one that was found.

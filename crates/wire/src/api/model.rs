@@ -38,8 +38,8 @@ pub struct ModelView {
 }
 
 impl ModelView {
-    /// Shows a model under its contract with the prices in force. `created` is what OpenAI's shape
-    /// wants; any moment that does not change will do.
+    /// Shows a model under its contract with the prices in force. `created` is required by OpenAI's shape; any
+    /// moment that does not change will do.
     #[must_use]
     pub fn of(
         contract: &Contract,

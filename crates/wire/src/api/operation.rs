@@ -67,7 +67,7 @@ impl OperationResult {
 }
 
 impl OperationView {
-    /// Shows what a row says and where it stands.
+    /// Shows the content of a row and its situation.
     #[must_use]
     pub fn of(operation: &Operation, situation: Situation) -> Self {
         let usage = operation.phase.usage();

@@ -27,7 +27,7 @@ struct QuoteLineView {
 }
 
 impl QuoteView {
-    /// Shows a hold under this contract and price, without lines of nothing.
+    /// Shows a hold under this contract and price, without lines of zero.
     #[must_use]
     pub fn of(
         (model, contract): (&PublicModelId, u32),

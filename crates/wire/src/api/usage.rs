@@ -3,8 +3,8 @@
 //! OpenAI's members that have no meaning here (projects, users, batches, tiers) are null. Amounts of
 //! OpenAI's costs are decimals of the currency, spelled exactly from micros.
 //!
-//! Nothing is summed here: a view has the sums of one report, which a store has made at one moment, so
-//! that pages of buckets add up to the ledger.
+//! No sum is computed here: a view has the sums of one report, which a store has made at one moment, so that
+//! pages of buckets add up to the ledger.
 
 use holdfast_domain::admin::report::{ModelUsage, UsageInterval};
 use holdfast_domain::usage::MeterKind;
@@ -19,7 +19,7 @@ use crate::render::Raw;
 pub struct UsageReportView {
     object: &'static str,
     api_key_id: String,
-    /// Wallet, where the sums are of all its API keys.
+    /// Wallet, if the sums are of all its API keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     wallet_id: Option<String>,
     from: String,
@@ -60,7 +60,7 @@ pub struct UsageIntervalView {
 }
 
 impl UsageIntervalView {
-    /// Shows these sums; the model where they are of one.
+    /// Shows these sums; with the model if they are of one.
     #[must_use]
     pub fn of(usage: &ModelUsage, interval: UsageInterval, has_model: bool) -> Self {
         let start = rfc3339(usage.start);
@@ -99,7 +99,7 @@ pub struct PageView<T> {
 }
 
 impl<T> PageView<T> {
-    /// A page with the name of the next one, where there is one.
+    /// A page with the name of the next one, if there is one.
     #[must_use]
     pub const fn of(data: Vec<BucketView<T>>, next_page: Option<String>) -> Self {
         Self { object: "page", data, has_more: next_page.is_some(), next_page }
@@ -201,7 +201,7 @@ struct AmountView {
 }
 
 impl CostView {
-    /// Shows an amount; the model as its line where it is of one.
+    /// Shows an amount; with the model as its line if it is of one.
     #[must_use]
     pub fn of(
         (amount, currency): (Micros, Currency),

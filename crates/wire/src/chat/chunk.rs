@@ -1,18 +1,18 @@
-//! Rendering of a streamed answer: OpenAI's chunks, each one event (`data: {…}` and an empty line).
-//! Put together they say what [`completion::render`](super::completion::render) says of the same
-//! answer, under the same ids.
+//! Rendering of a streamed answer: OpenAI's chunks, each one event (`data: {…}` and an empty line). Put
+//! together they equal the rendering of the same answer by [`completion::render`](super::completion::render),
+//! under the same ids.
 //!
 //! The order of a stream:
 //!
 //! 1. for each choice a chunk that opens it with its role, before its first delta;
-//! 2. its deltas, from [`Chunks::delta`], in the order in which the model says them;
+//! 2. its deltas, from [`Chunks::delta`], in the order in which the model streams them;
 //! 3. from [`Chunks::finish`], for each choice what clients cannot append (sources, the expiry of
 //!    audio) and a chunk with its `finish_reason`; then the moderation, if there is one;
-//! 4. from [`Chunks::usage`], for readers who asked for it, a chunk without choices;
+//! 4. from [`Chunks::usage`], for readers who requested it, a chunk without choices;
 //! 5. [`DONE`], or instead of it, at any point, one [`error`].
 //!
-//! An event has two forms, with and without `"usage": null`, because readers of one run may have
-//! asked differently. Both are made from the same bytes, and each once.
+//! An event has two forms, with and without `"usage": null`, because readers of one run may have sent different
+//! requests. Both are made from the same bytes, and each once.
 //!
 //! This module does not decide when a chunk is sent. Those of steps 3 and 4 promise a settled
 //! charge, so that the operation has to be settled first.
@@ -53,8 +53,8 @@ pub fn error(body: &[u8]) -> Bytes {
     sse::event(body)
 }
 
-/// The form of a chunk for readers who asked for usage: `"usage": null` says that it comes later.
-/// `None` for what is no chunk.
+/// The form of a chunk for readers who requested usage: `"usage": null` means that it comes later. `None` for
+/// an event that is no chunk.
 #[must_use]
 pub fn with_no_usage(event: &[u8]) -> Option<Bytes> {
     // The closing brace of the chunk ends the event, so the member goes in before it without reading JSON.
@@ -62,8 +62,8 @@ pub fn with_no_usage(event: &[u8]) -> Option<Bytes> {
     Some([head, END_WITH_USAGE].concat().into())
 }
 
-/// A chunk as an event. Readers who asked for usage find `"usage": null` in it, others do not: each
-/// form is made once and shared.
+/// A chunk as an event. Readers who requested usage find `"usage": null` in it, others do not: each form is
+/// made once and shared.
 #[derive(Clone)]
 pub struct Frame {
     plain: Bytes,
@@ -85,7 +85,7 @@ impl Frame {
         self.with_usage.get_or_init(|| with_no_usage(&self.plain).unwrap_or_default()).clone()
     }
 
-    /// Bytes of the event, for readers who did not ask for usage.
+    /// Bytes of the event, for readers who did not request usage.
     #[must_use]
     pub const fn size(&self) -> usize {
         self.plain.len()
@@ -100,7 +100,7 @@ impl Frame {
     }
 }
 
-/// A piece of an answer as a chunk, and the text that it adds, where it adds to one text alone.
+/// A piece of an answer as a chunk, and the text that it adds, if it adds only to one text.
 pub struct DeltaChunk<'d> {
     /// The chunk.
     pub frame: Frame,
@@ -111,8 +111,8 @@ pub struct DeltaChunk<'d> {
 // Prints which text grows, and not what is said.
 debug_as!(DeltaChunk<'_> as it: "DeltaChunk({:?}, {:?})", it.frame, it.text.map(|(lane, _text)| lane));
 
-/// Beginning of every event of one answer: `data: {` and the members `id`, `object`, `created` and
-/// `model`; and the service tier, once the provider has told it.
+/// Beginning of every event of one answer: `data: {` and the members `id`, `object`, `created` and `model`; and
+/// the service tier, once the provider has sent it.
 #[derive(Clone)]
 pub struct Envelope {
     head: Vec<u8>,
@@ -148,7 +148,7 @@ impl Envelope {
         Frame { plain: bytes.into(), with_usage: OnceLock::new(), members_at }
     }
 
-    /// An event of the head, the tier where it is known, and the members of `rest`.
+    /// An event of the head, the tier if it is known, and the members of `rest`.
     fn frame(&self, rest: &impl Serialize) -> Frame {
         let rest = render::to_bytes(rest);
         // The members of `rest` continue the object that the head opened, and its brace closes it.
@@ -156,7 +156,7 @@ impl Envelope {
     }
 }
 
-/// Renders one answer as chunks, in the order in which it is said.
+/// Renders one answer as chunks, in the order of its deltas.
 pub struct Chunks {
     id: OperationId,
     envelope: Arc<Envelope>,
@@ -166,8 +166,8 @@ pub struct Chunks {
 debug_as!(Chunks as it: "Chunks({}, {} choices)", it.id, it.choices.len());
 
 impl Chunks {
-    /// Renderer of an answer that has said nothing yet. `id` is the operation's, `created` the
-    /// moment at which its run was admitted, `model` its name as the request that bound the key wrote it.
+    /// Renderer of an answer without any delta yet. `id` is the operation's, `created` the moment at which its
+    /// run was admitted, `model` its name as the request that bound the key wrote it.
     #[must_use]
     pub fn new(id: OperationId, created: Timestamp, model: &str) -> Self {
         let mut head = b"data: ".to_vec();
@@ -207,8 +207,8 @@ impl Chunks {
         }
     }
 
-    /// The rest of every choice and its end, then what a moderation said. `answer` is what the
-    /// deltas made; a choice that has not ended was cut and ends with `length`.
+    /// The rest of every choice and its end, then the results of a moderation. `answer` is the sum of the
+    /// deltas; a choice that has not ended was cut and ends with `length`.
     pub fn finish(&mut self, answer: &Answer) -> Vec<Frame> {
         self.tier(answer.service_tier);
         let mut frames = Vec::new();
@@ -224,8 +224,8 @@ impl Chunks {
         frames
     }
 
-    /// The chunk that tells what the answer used up and what the caller pays; for readers who asked
-    /// for it, between [`Self::finish`] and [`DONE`].
+    /// The chunk with the answer's usage and its charge; for readers who requested it, between [`Self::finish`]
+    /// and [`DONE`].
     #[must_use]
     pub fn usage(&self, view: &CompletionView<'_>) -> Bytes {
         let usage = Usage::of(view.usage, view.answer.predicted);
@@ -249,8 +249,8 @@ impl Chunks {
         }
     }
 
-    /// The chunk that opens a choice with its role; `None` where it is open already. Content that
-    /// is given here is there, if empty, before more of it comes.
+    /// The chunk that opens a choice with its role; `None` if it is open already. Content that is given here is
+    /// there, if empty, before more of it comes.
     fn open(&mut self, index: u32, content: Option<&str>) -> Option<Frame> {
         let Entry::Vacant(place) = self.choices.entry(index) else { return None };
         place.insert(

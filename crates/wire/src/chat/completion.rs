@@ -1,10 +1,9 @@
 //! Rendering of a whole answer: OpenAI's chat completion, and in its usage the charge.
 //!
-//! * Nothing of the provider is in it: ids are derived from the operation's, the model is the
-//!   public id that was asked for, and the moment is that of the run's admission.
+//! * No word of the provider is in it: ids are derived from the operation's, the model is the requested public
+//!   id, and the moment is that of the run's admission.
 //! * The same view is the same bytes, so that a replay by any node equals the first answer.
-//! * Members that OpenAI always sends are always there, null where they say nothing; its optional
-//!   ones are left out.
+//! * Members that OpenAI always sends are always there, null if they are empty; its optional ones are left out.
 //!
 //! `upstream::choice` reads these bodies again, when a stored one is replayed as a stream.
 
@@ -28,7 +27,7 @@ pub struct CompletionView<'a> {
     pub created: Timestamp,
     /// Name of the model as the request that bound the key wrote it: its public id or an alias.
     pub model: &'a str,
-    /// Everything that the model said. A choice that has not ended was cut: it ends with `length`.
+    /// The whole output of the model. A choice that has not ended was cut: it ends with `length`.
     pub answer: &'a Answer,
     /// Meters of the run, and the charge that the caller pays.
     pub usage: &'a UsageRecord,

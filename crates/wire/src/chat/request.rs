@@ -1,12 +1,12 @@
 //! Reader of a caller's chat completion request: from its bytes to the normal form that is hashed,
 //! priced and translated.
 //!
-//! No member is dropped in silence: a field that nobody reads would be part of the request's
-//! fingerprint and of nothing that was done. An unknown member therefore is
+//! No member is dropped in silence: an unread field would be part of the request's fingerprint, but not of the
+//! run. An unknown member therefore is
 //!
 //! * kept as it is in the body, a turn, a part and a tool, for a model that accepts it by name;
 //! * refused elsewhere, with the known name that it is spelled much alike;
-//! * absent where it is null, everywhere but in what is passed through.
+//! * absent if it is null, everywhere but in what is passed through.
 //!
 //! A word that is not known, of a member that has words of its own ([`Request::WORDS`]), is kept like
 //! a member that is not known: under the member's name, for a model that accepts the word.
@@ -76,7 +76,7 @@ pub type Aliases<'a> = &'a dyn Fn(&ModelAlias) -> Option<PublicModelId>;
 pub struct Delivery {
     /// True for a stream of chunks.
     pub stream: bool,
-    /// True where a last chunk tells the tokens and the charge; never without `stream`.
+    /// True if a last chunk has the tokens and the charge; never without `stream`.
     pub include_usage: bool,
 }
 
@@ -141,7 +141,7 @@ impl From<UnsupportedParam> for BadRequest {
     }
 }
 
-/// Says where a body stops being JSON, as editors count: by lines and characters.
+/// Reports the position at which a body stops being JSON, as editors count: by lines and characters.
 fn unreadable(bad: BadJson, body: &[u8]) -> BadRequest {
     let BadJson { fault, at } = bad;
     let (before, after) = body.split_at_checked(at).unwrap_or((body, &[]));
@@ -161,14 +161,14 @@ fn unreadable(bad: BadJson, body: &[u8]) -> BadRequest {
     BadRequest { code: Code::InvalidJson, param: None, message }
 }
 
-/// The `model` of a body, even of one that [`parse`] refuses; `None` where it is no string.
+/// The `model` of a body, even of one that [`parse`] refuses; `None` if it is no string.
 #[must_use]
 pub fn model_name(body: &[u8]) -> Option<String> {
     let body = json::parse(body).ok()?;
     body.get("model")?.as_str().map(str::to_owned)
 }
 
-/// The members of a body, for whoever has mistyped one.
+/// The members of a body, for suggestions in place of a mistyped one.
 pub(crate) const MEMBERS: [&str; 37] = [
     "audio",
     "frequency_penalty",

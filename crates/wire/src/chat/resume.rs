@@ -1,8 +1,8 @@
 //! Resumption of a broken stream: one unbroken answer out of several replays of it.
 //!
-//! The stream is asked for again and begins anew, cut into other pieces. What the reader already
-//! has is dropped from the replay, and compared as it is dropped. The reader sees one answer, or an
-//! error, and never two answers in one.
+//! The stream is requested again and begins anew, cut into other pieces. The part that the reader already has
+//! is dropped from the replay, and compared as it is dropped. The reader sees one answer, or an error, and
+//! never two answers in one.
 //!
 //! State, kept for each field by its path (members, and in lists `index`), never the answer itself:
 //!
@@ -11,11 +11,11 @@
 //!   other;
 //! * a value that comes once (`role`, `id`, `type`, `finish_reason`): the same of the value.
 //!
-//! A replay keeps a second such map. While a field of it is shorter than what was written, its
-//! bytes are dropped; where it becomes as long, the hashes must be equal. Whatever comes beyond is
-//! news, and waits until every field is as far: a replay may say the parts of a choice in another
-//! order, and until all of what was written has come again it may yet be another answer. Then the
-//! news goes out, and the replay is the answer. An end before that is the end of another answer.
+//! A replay keeps a second such map. While a field of it is shorter than the written one, its bytes are
+//! dropped; once it is as long, the hashes must be equal. All further content is news, and waits until every
+//! field is as far: a replay may send the parts of a choice in another order, and until all that was written
+//! has come again it may yet be another answer. Then the news goes out, and the replay is the answer. An end
+//! before that is the end of another answer.
 //!
 //! ```text
 //! written   content "Good d", call 0 "{"
@@ -70,7 +70,7 @@ pub struct Resumption {
     n_finished: usize,
 }
 
-/// Replay that has not said all of what was written.
+/// Replay that has not repeated all that was written.
 #[derive(Default)]
 struct Replay {
     fields: BTreeMap<FieldPath, PrefixDigest>,
@@ -94,8 +94,8 @@ struct PrefixDigest {
     hash: Hash,
 }
 
-/// FNV-1a of 128 bits: the same for the same bytes in any pieces, and small to keep. It tells a
-/// replay of one answer from another answer; nobody who could forge it gains by that.
+/// FNV-1a of 128 bits: the same for the same bytes in any pieces, and small to keep. The hash distinguishes a
+/// replay of one answer from another answer; a forger would gain no advantage by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Hash(u128);
 
@@ -119,7 +119,7 @@ impl Default for PrefixDigest {
 debug_as!(Resumption as it: "Resumption({} parts, again: {})", it.written.len(), it.replay.is_some());
 
 impl Resumption {
-    /// State of an answer of which nothing was written.
+    /// State of an answer of which no byte was written.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -144,7 +144,7 @@ impl Resumption {
     ///
     /// # Errors
     ///
-    /// [`ResumeError`]: nothing more of it may be written.
+    /// [`ResumeError`]: no more of it may be written.
     pub fn filter(&mut self, event: &Bytes) -> Result<Vec<Bytes>, ResumeError> {
         let data = event.strip_prefix(PREFIX).and_then(|data| data.strip_suffix(END));
         let data = data.ok_or(ResumeError::Unreadable)?;
@@ -176,7 +176,7 @@ impl Resumption {
         Ok(replay.held)
     }
 
-    /// Drops from a chunk what was written; true where anything is left.
+    /// Drops from a chunk the part that was written; true if any is left.
     fn chunk(&mut self, chunk: &mut Node<'_>) -> Result<bool, ResumeError> {
         let Node::Object(members) = chunk else { return Err(ResumeError::Unreadable) };
         let mut has_news = false;
@@ -240,8 +240,8 @@ impl Resumption {
         Ok(has_news)
     }
 
-    /// Drops from a value of a choice what was written; true where anything is left. The recursion
-    /// is as deep as the JSON reader allows.
+    /// Drops from a value of a choice the part that was written; true if any is left. The recursion is as deep
+    /// as the JSON reader allows.
     fn value(&mut self, place: &str, value: &mut Node<'_>) -> Result<bool, ResumeError> {
         match value {
             Node::Null => Ok(false),
@@ -280,7 +280,7 @@ impl Resumption {
         }
     }
 
-    /// Drops written elements of a list: by their `index` where all have one, else by their order.
+    /// Drops written elements of a list: by their `index` if all have one, else by their order.
     fn list(&mut self, place: &str, elements: &mut Vec<Node<'_>>) -> Result<bool, ResumeError> {
         let is_indexed = |element: &Node<'_>| element.get("index").is_some();
         if elements.is_empty() || !elements.iter().all(is_indexed) {
@@ -312,7 +312,7 @@ impl Resumption {
         Ok(has_news)
     }
 
-    /// Compares a value that comes once; true where neither what was written nor the replay had it.
+    /// Compares a value that comes once; true if neither the written answer nor the replay had it.
     fn check_value(&mut self, place: FieldPath, value: &str) -> Result<bool, ResumeError> {
         let mut reach = PrefixDigest::default();
         reach.add(value.as_bytes());
@@ -334,8 +334,7 @@ impl Resumption {
         Ok(written.is_none() && newest.is_none())
     }
 
-    /// More of a text: how many bytes of that were written before; `None` where nothing was known
-    /// of it.
+    /// More of a text: how many bytes of that were written before; `None` if the text was unknown.
     fn grow(&mut self, place: &str, more: &str) -> Result<Option<usize>, ResumeError> {
         let Some(replay) = &mut self.replay else {
             if let Some(written) = self.written.get_mut(place) {

@@ -16,7 +16,7 @@ const DASH: &str = "-";
 pub enum CostColumns {
     /// Costs, margins, exposures, and the number of operations whose cost is known.
     Shown,
-    /// None of them, for whoever may not see costs.
+    /// None of them, for readers who may not see costs.
     Hidden,
 }
 

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! SDKs act on the status first. OpenAI's SDKs, and most that wrap them, try 408, 409, 429 and 5xx three times,
-//! some frameworks up to twelve times, unless `x-should-retry` says `false`; a few clients ignore that header.
+//! some frameworks up to twelve times, unless `x-should-retry` is `false`; a few clients ignore that header.
 //!
-//! Rows have promises to keep. A message says what to do next and names nothing of the inside; "it will not
-//! run twice" and "you were not charged" must hold wherever its code is given. Messages that are made for one
+//! Rows have promises to keep. A message contains the next step and names no internal part; "it will not run
+//! twice" and "you were not charged" must hold wherever its code is given. Messages that are made for one
 //! request are in `message`.
 
 use KeyEffect::{Bound, Final, Unsure, Untouched};
@@ -52,7 +52,7 @@ struct Row {
 pub enum KeyEffect {
     /// The key is as free or as bound as it was before.
     Untouched,
-    /// The key may be bound: free before the claim, bound after it. Where it is, the error names its operation.
+    /// The key may be bound: free before the claim, bound after it. If it is, the error names its operation.
     Unsure,
     /// The key is bound, and the same request may get another answer later.
     Bound,
@@ -106,14 +106,14 @@ impl Code {
         self.row().key
     }
 
-    /// True where the caller's charge is certain when this code is given. It is not while an outcome is still
-    /// to be confirmed: a caller that books what it reads must not book zero then.
+    /// True if the caller's charge is certain when this code is given. It is not while an outcome is still to
+    /// be confirmed: a caller that books the reported charge must not book zero then.
     #[must_use]
     pub const fn is_charge_known(self) -> bool {
         self.row().is_charge_known
     }
 
-    /// Target of `param`, in words; null where there is nothing to name.
+    /// Target of `param`, in words; null if there is no field to name.
     #[must_use]
     pub const fn param(self) -> Option<&'static str> {
         self.row().param

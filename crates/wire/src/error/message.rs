@@ -2,11 +2,11 @@
 //!
 //! [`malformed_key`] knows the ways in which a request key is usually wrong: the SDKs' own generators put
 //! `stainless-python-retry-` or `stainless-node-retry-` before the UUID. One pair of quotation marks, which the
-//! IETF's draft wants, is taken off before; any other is a mistake.
+//! IETF's draft requires, is taken off before; any other is a mistake.
 
 use super::Code;
 
-/// Place where a request key was sent.
+/// Place of a request key in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyPlace {
     /// In the header of a request that is to run.
@@ -40,7 +40,7 @@ pub fn malformed_key(value: &[u8], place: KeyPlace) -> String {
     }
 }
 
-/// Says that the header was sent more than once.
+/// Message for a header that was sent more than once.
 #[must_use]
 pub fn repeated_key() -> String {
     explained(
@@ -49,7 +49,7 @@ pub fn repeated_key() -> String {
     )
 }
 
-/// Says that two headers have keys that differ.
+/// Message for two headers with different keys.
 #[must_use]
 pub fn two_keys() -> String {
     explained(
@@ -57,7 +57,7 @@ pub fn two_keys() -> String {
     )
 }
 
-/// Says how long a prompt and its answer may be together, where that is known.
+/// Message with the longest total of a prompt and its answer, if that is known.
 #[must_use]
 pub fn context_length_exceeded(context_tokens: u64) -> String {
     format!(
@@ -66,8 +66,7 @@ pub fn context_length_exceeded(context_tokens: u64) -> String {
     )
 }
 
-/// Says that there is no such model, and which one was probably meant of those that the caller may
-/// know.
+/// Message for an unknown model, with the most similar one of those that the caller may know.
 #[must_use]
 pub fn model_not_found(meant: Option<&str>) -> String {
     let usual = Code::ModelNotFound.message();
@@ -81,7 +80,7 @@ pub fn model_not_found(meant: Option<&str>) -> String {
     }
 }
 
-/// Says that nobody has set a price for a model in a wallet's currency.
+/// Message for a model without a price in a wallet's currency.
 #[must_use]
 pub fn no_price(currency: &str) -> String {
     format!(

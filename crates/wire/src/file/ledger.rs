@@ -7,7 +7,7 @@ use holdfast_domain::ledger::PostingKind;
 use super::{CLOSING, FileCell, FileFormat};
 use crate::api::rfc3339;
 
-/// Names of the columns. An amount is the change of the wallet's funds: less than nothing for a charge.
+/// Names of the columns. An amount is the change of the wallet's funds: negative for a charge.
 const COLUMNS: [&str; 19] = [
     "day",
     "at",
@@ -44,7 +44,7 @@ impl LedgerFileRows {
         self.format.head(&COLUMNS)
     }
 
-    /// One payment or charge.
+    /// Row of a payment or a charge.
     #[must_use]
     pub fn row(&self, LedgerRow { at, wallet, amount, posting, operation }: &LedgerRow) -> String {
         let details = posting.as_ref().map(|it| &it.details);

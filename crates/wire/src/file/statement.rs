@@ -87,7 +87,7 @@ impl StatementFileRows {
         self.format.line(&COLUMNS, cells)
     }
 
-    /// One entry.
+    /// Row of an entry.
     #[must_use]
     pub fn entry(&self, StatementEntry { transfer, posted, after, .. }: &StatementEntry) -> String {
         let (operation, generation, posting) = match transfer.source {

@@ -1,5 +1,5 @@
-//! JSON that is written in a provider's own shape: a tree that borrows what it says. Members keep
-//! the order in which they were given. Not for our own shapes: those are types.
+//! JSON that is written in a provider's own shape: a tree that borrows its content. Members keep the order in
+//! which they were given. Not for our own shapes: those are types.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -55,7 +55,7 @@ impl fmt::Debug for Draft<'_> {
     }
 }
 
-/// Recursion is bounded by whoever builds the tree.
+/// Recursion is bounded by the code that builds the tree.
 impl fmt::Display for Draft<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Strings: borrowed where they have no escapes, else put together from their plain runs.
+//! Strings: borrowed if they have no escapes, else put together from their plain runs.
 
 use std::borrow::Cow;
 
@@ -102,8 +102,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Counts the bytes before the first quotation mark, backslash or control character, eight at once
-/// where there are eight. The last eight may be looked at twice, in part.
+/// Counts the bytes before the first quotation mark, backslash or control character, eight at a time if there
+/// are eight. The last eight may be looked at twice, in part.
 pub(crate) fn plain_prefix(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (before, word) in words.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Page of the OpenAPI document: plain HTML and one sheet of style.
 //!
-//! * Nothing comes from elsewhere and there is no script: it reads the same without a network, and
-//!   its `Content-Security-Policy` allows one hash of a style and nothing else.
+//! * No resource comes from another server and there is no script: it reads the same without a network, and its
+//!   `Content-Security-Policy` allows only one hash of a style.
 //! * Every string of the document is escaped on its way into the page.
 //! * Endpoints come in the order of use, those for programs last; required members come before
 //!   optional ones; a schema with a name is linked and not repeated.
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::{EXAMPLE_KEY, resolved};
 use crate::error::Code;
 
-/// Hash of the style sheet for a `Content-Security-Policy`: the only thing that it must allow.
+/// Hash of the style sheet for a `Content-Security-Policy`: the only entry that it needs.
 pub const STYLE_HASH: &str = "sha256-iCD2acF4ydV8xKEnQtVQSMgSAPQHh9NY+EYBeVKDr5k=";
 
 const STYLE: &str = "\
@@ -239,7 +239,7 @@ fn shape(schema: &Value) -> String {
     html
 }
 
-/// The path to the one thing that a schema of single members is about.
+/// The path to the subject of a schema of single members.
 fn only_member(schema: &Value) -> Option<(String, &Value)> {
     let properties = schema["properties"].as_object().filter(|all| all.len() == 1)?;
     let (name, member) = properties.iter().next()?;

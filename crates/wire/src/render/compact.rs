@@ -17,9 +17,9 @@
 //!
 //! A test holds the output against `serde_json`'s for arbitrary values.
 //!
-//! [`RAW`] marks a newtype whose text is JSON already: it is copied as it is, unchecked. Whoever
-//! wraps a text vouches for it. Shapes that no type here has (tuple structs, variants with data,
-//! bytes) are errors, and `render::to_bytes` treats an error as a bug.
+//! [`RAW`] marks a newtype whose text is JSON already: it is copied as it is, unchecked. The code that wraps a
+//! text vouches for it. Shapes that no type here has (tuple structs, variants with data, bytes) are errors, and
+//! `render::to_bytes` treats an error as a bug.
 
 use serde::ser::{self, Error, Impossible, Serialize, Serializer};
 
@@ -78,7 +78,7 @@ impl<'a> Members<'a> {
         Compact::to(self.to)
     }
 
-    /// The name of a field, which is spelled as in the program: nothing in it needs an escape.
+    /// The name of a field, which is spelled as in the program: no character of it needs an escape.
     fn name(&mut self, name: &'static str) {
         // Two quotation marks, a colon and perhaps a comma: one reservation instead of four.
         self.to.reserve(name.len() + 4);

@@ -30,7 +30,7 @@ impl ChoiceText {
         self.choice
     }
 
-    /// The delta that appends `more` to this text, and does nothing else.
+    /// The delta that appends `more` to this text, and has no other effect.
     pub(super) fn to_delta(self, more: &str) -> DeltaFields<'_> {
         let mut gained = DeltaFields::default();
         let call =
@@ -59,7 +59,7 @@ impl ChoiceText {
 }
 
 impl<'a> DeltaFields<'a> {
-    /// The one text that this adds to and what it adds, where it does nothing else.
+    /// The only text that this adds to and the addition, if it has no other effect.
     pub(super) fn text(&self, choice: u32) -> Option<(ChoiceText, &'a str)> {
         let Self { content, refusal, reasoning_content, function_call, tool_calls, audio } = self;
         let (text, more) = match (content, refusal, reasoning_content, function_call, audio) {

@@ -9,8 +9,8 @@
 //! * what cannot be appended (sources, which have no index; the expiry of audio, which is a number)
 //!   goes out once, in the [`ClosingDelta`], when the choice is complete.
 //!
-//! The first delta of a part goes out even if it is empty: it tells that the part exists. A later
-//! empty one is left out.
+//! The first delta of a part goes out even if it is empty: it shows that the part exists. A later empty one is
+//! left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -126,7 +126,7 @@ impl ChoiceProgress {
         (is_first || piece.data.is_some() || piece.transcript.is_some()).then_some(piece)
     }
 
-    /// True where a list begins or gains a token.
+    /// True if a list begins or gains a token.
     fn logprobs_news(&mut self, logprobs: &Logprobs) -> bool {
         let Logprobs { content, refusal } = logprobs;
         let lists =
@@ -155,7 +155,7 @@ pub(super) struct OpeningDelta<'a> {
     pub(super) refusal: Option<&'a str>,
 }
 
-/// A delta, empty where a choice ends.
+/// A delta, empty if a choice ends.
 #[derive(Default, Serialize)]
 pub(super) struct DeltaFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -46,8 +46,8 @@ pub fn split_delta(delta: Delta) -> Vec<Delta> {
     pieces
 }
 
-/// Takes a choice apart, in the order in which a model says its parts. Its sources, its end and how
-/// long its audio is kept are in no piece.
+/// Takes a choice apart, in the order in which a model streams its parts. Its sources, its end and the expiry
+/// of its audio are in no piece.
 pub(super) fn for_each_piece(choice: &ChoiceDelta, tell: &mut impl FnMut(ChoiceDelta)) {
     let mut pieces =
         PieceBuilder { piece: empty(choice.index), text_bytes: 0, tokens: 0, emit: tell };
@@ -206,7 +206,7 @@ fn add(text: &mut Option<String>, more: &str) {
     text.get_or_insert_default().push_str(more);
 }
 
-/// The text of a token, where it says which.
+/// The text of a token, if it has one.
 fn text_of(token: &Opaque) -> Option<String> {
     let token = json::parse_answer(token.as_str().as_bytes()).ok()?;
     token.get("token").and_then(Node::as_str).map(str::to_owned)

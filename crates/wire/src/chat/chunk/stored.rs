@@ -18,9 +18,9 @@ use crate::json::{self, Node};
 #[error("the stored answer is no completion of ours")]
 pub struct NotStored;
 
-/// The events of a stream that says what `body` says, which
-/// [`completion::render`](crate::chat::completion::render) made: under the same ids and of the same
-/// moment, with [`DONE`] at its end. A chunk tells at most 4 KiB of text and 16 tokens' likeliness.
+/// The events of a stream with the content of `body`, which
+/// [`completion::render`](crate::chat::completion::render) made: under the same ids and of the same moment,
+/// with [`DONE`] at its end. A chunk has at most 4 KiB of text and 16 tokens' likeliness.
 ///
 /// # Errors
 ///
@@ -73,8 +73,8 @@ fn tier(label: &str) -> Option<ServiceTier> {
     ServiceTier::ALL.iter().copied().find(|tier| tier.label() == label)
 }
 
-/// A stored choice, exactly as it was written. The reader of providers' answers would mend what older
-/// versions have stored, such as empty arguments, and a replay says what the first answer said.
+/// A stored choice, exactly as it was written. The reader of providers' answers would correct entries of older
+/// versions, such as empty arguments, and a replay has to equal the first answer.
 fn choice(choice: &Node<'_>) -> Option<ChoiceDelta> {
     let message = choice.get("message")?;
     let text = |name| message.get(name).and_then(Node::as_str).map(str::to_owned);

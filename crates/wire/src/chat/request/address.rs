@@ -1,17 +1,16 @@
 //! Guard against server-side request forgery: the machine that the URL of a picture names, as those
 //! who fetch it may read it.
 //!
-//! A host can be spelled in many ways: with escapes, in capitals, in full-width characters, as one
-//! number, in octal or hexadecimal, as IPv4 inside IPv6. A spelling that is not understood here
-//! would get past the check and be understood by the fetcher. Where a URL can be read in two ways,
-//! both count.
+//! A host can be spelled in many ways: with escapes, in capitals, in full-width characters, as one number, in
+//! octal or hexadecimal, as IPv4 inside IPv6. A spelling that is not understood here would get past the check
+//! and be understood by the fetcher. If a URL can be read in two ways, both count.
 //!
-//! Names are not resolved here. The address of a name is known to whoever looks it up, and may
-//! change between this check and the fetch.
+//! Names are not resolved here. Only the program that looks a name up knows its address, which may change
+//! between this check and the fetch.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Address at which clouds tell machines their own credentials, over IPv6.
+/// Address at which clouds give machines their own credentials, over IPv6.
 const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 /// Names that mean the machine that looks them up.
 const LOCAL_NAMES: [&str; 4] =
@@ -27,7 +26,7 @@ pub(super) fn names_inside(url: &str) -> bool {
     })
 }
 
-/// The addresses that the host of a URL may be read as; none where it is a name.
+/// The addresses that the host of a URL may be read as; empty if it is a name.
 #[must_use]
 pub fn literal_addresses(url: &str) -> Vec<IpAddr> {
     host(url).map(|host| addresses_of(&host)).unwrap_or_default()
@@ -46,8 +45,8 @@ fn is_inside(address: IpAddr) -> bool {
     }
 }
 
-/// The host of an `http:` or `https:` URL: in lower case and plain ASCII where it has a plain form,
-/// without user, port, escapes and dots at its end; an address of IPv6 without its brackets.
+/// The host of an `http:` or `https:` URL: in lower case and plain ASCII if it has a plain form, without user,
+/// port, escapes and dots at its end; an address of IPv6 without its brackets.
 fn host(url: &str) -> Option<String> {
     // Most URLs are whole pictures, of megabytes: no copy of those.
     if url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {

@@ -1,5 +1,5 @@
-//! A member of a request with the path that names it, and its reading as a type. Paths are linked
-//! frames on the stack, and become strings only when something is wrong.
+//! A member of a request with the path that names it, and its reading as a type. Paths are linked frames on the
+//! stack, and become strings only for an error.
 //!
 //! ```text
 //! Body ◀─ Member("messages") ◀─ Element(0) ◀─ Member("content")     `messages[0].content`
@@ -23,7 +23,7 @@ const ECHO_CHARS_MAX: usize = 64;
 /// The longest name of a function or a schema.
 const NAME_CHARS_MAX: usize = 64;
 
-/// A member or an element, and where it stands.
+/// A member or an element, and its path.
 #[derive(Debug)]
 pub(super) struct Field<'p, 'a> {
     pub(super) path: Path<'p>,
@@ -100,7 +100,7 @@ pub(super) fn string(field: Field<'_, '_>) -> Result<String, BadRequest> {
     text(field).map(Cow::into_owned)
 }
 
-/// A string as it stands in the body, where it has no escapes.
+/// A string as it stands in the body, if it has no escapes.
 pub(super) fn text<'a>(field: Field<'_, 'a>) -> Result<Cow<'a, str>, BadRequest> {
     match field.node {
         Node::String(text) => Ok(text),

@@ -50,8 +50,8 @@ fn said<'a>(
     Ok(Message { name, ..Message::new(role, Some(content)) })
 }
 
-/// Text of instructions, or of a result. Null and an empty array are an empty text: a result may be
-/// empty, and instructions then say nothing. Not of a user, whose turn has to say something.
+/// Text of instructions, or of a result. Null and an empty array are an empty text: a result may be empty, and
+/// instructions then have no effect. Not of a user, whose turn must not be empty.
 fn text(field: Field<'_, '_>) -> Result<Content, BadRequest> {
     if field.node == Node::Null || field.is_empty() {
         return Ok(Content::Text(String::new()));
@@ -139,7 +139,7 @@ fn function_call(field: Field<'_, '_>) -> Result<FunctionCall, BadRequest> {
     Ok(FunctionCall { name, arguments })
 }
 
-/// Name and input of a call. The input is a string that nobody reads: it need not be JSON.
+/// Name and input of a call. The input is a string that is not parsed: it need not be JSON.
 fn called(field: Field<'_, '_>, kind: ToolKind) -> Result<(String, String), BadRequest> {
     let mut called = Object::read(field, "an object")?;
     let name = called.required("name", field::string)?;

@@ -10,15 +10,15 @@ use super::field::{Field, Path};
 use crate::json::Node;
 use crate::nearest::nearest;
 
-/// Names that an object remembers to have been asked for: all, but of the body, which has a list.
+/// Names that an object remembers as read: all, except for the body, which has a list.
 const ASKED_MAX: usize = 8;
 
-/// An object and where it stands.
+/// An object and its path.
 #[derive(Debug)]
 pub(super) struct Object<'p, 'a> {
     pub(super) path: Path<'p>,
     members: Vec<(Cow<'a, str>, Node<'a>)>,
-    /// Names that were asked for so far: suggestions for a mistyped one.
+    /// Names that were read so far: suggestions for a mistyped one.
     asked: [&'static str; ASKED_MAX],
     n_asked: usize,
 }
@@ -40,7 +40,7 @@ impl<'p, 'a> Object<'p, 'a> {
         self.members.iter().find(|(other, _)| other == name).map(|(_, node)| node)
     }
 
-    /// True where there is such a member, and it is not null.
+    /// True if there is such a member, and it is not null.
     pub(super) fn has(&self, name: &str) -> bool {
         self.peek(name).is_some_and(|node| *node != Node::Null)
     }
@@ -85,7 +85,7 @@ impl<'p, 'a> Object<'p, 'a> {
         self.required("type", |field| field.one_of(&[kind], |kind| kind)).map(drop)
     }
 
-    /// Takes these members where they are, whatever they hold, and forgets them.
+    /// Takes these members at their places, with any content, and forgets them.
     pub(super) fn remove(&mut self, names: &[&str]) {
         self.members.retain(|(name, _)| !names.contains(&&**name));
     }

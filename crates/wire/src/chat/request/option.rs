@@ -1,8 +1,8 @@
 //! Reading of a request's options: all members but the conversation, its tools and plain numbers.
 //!
-//! Two requests that ask for the same are equal here: a single stop sequence is an array of one, an absent
-//! format is plain text, modalities are a set. What does not decide anything here (a prediction, a search, a
-//! moderation) is read to see that it is well formed, and then kept as the caller wrote it.
+//! Two requests with the same meaning are equal here: a single stop sequence is an array of one, an absent
+//! format is plain text, modalities are a set. An option that decides nothing here (a prediction, a search, a
+//! moderation) is read to check that it is well formed, and then kept as the caller wrote it.
 //!
 //! The limits are OpenAI's; a test compares the schema in `openapi.json` with this reader.
 

@@ -1,5 +1,5 @@
-//! A provider's completion. Extras are ignored, and what OpenAI requires but nobody needs may be
-//! missing; but an answer that is not whole, or ends in a way that is not known, is no answer.
+//! A provider's completion. Extras are ignored, and members that OpenAI requires but that are not used here may
+//! be missing; but an answer that is not whole, or ends in an unknown way, is no answer.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta};
 use holdfast_domain::ports::UnreadableReason;
@@ -16,7 +16,7 @@ use crate::json::{self, Node};
 /// A provider's whole answer: one delta with everything, and its usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
-    /// Everything that was said, each choice with its end. None of the provider's ids.
+    /// The whole output, each choice with its end. None of the provider's ids.
     pub delta: Delta,
     /// Usage as the provider reports it, unchecked; `None` without a report.
     pub usage: Option<UsageReport>,
@@ -76,7 +76,7 @@ pub fn read_completion_in(
     Ok(Completion { delta, usage })
 }
 
-/// A choice of a whole answer, as a delta that holds all of it; `None` for one that says nothing.
+/// A choice of a whole answer, as a delta that holds all of it; `None` for an empty one.
 fn read_choice(
     choice: &Node<'_>,
     context: &AnswerContext,
@@ -107,7 +107,7 @@ fn read_choice(
     Ok(Some(said))
 }
 
-/// A tier by OpenAI's name. Any other is dropped: it would tell who the provider is.
+/// A tier by OpenAI's name. Any other is dropped: it would reveal the provider.
 pub(super) fn service_tier(node: &Node<'_>) -> Option<ServiceTier> {
     let said = node.as_str()?;
     ServiceTier::ALL.iter().copied().find(|tier| tier.label() == said)

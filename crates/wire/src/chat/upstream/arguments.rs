@@ -1,7 +1,7 @@
 //! Progress of a JSON text that arrives in pieces: the arguments of a tool call.
 //!
-//! Nothing is kept of the text but its structure: the open brackets, and whether a string is open.
-//! So the text may be of any length, each byte is looked at once, and no piece is read again.
+//! Only the structure of the text is kept: the open brackets, and whether a string is open. So the text may be
+//! of any length, each byte is looked at once, and no piece is read again.
 //!
 //! Structure is what a cut or a mix-up breaks: a text that ends early has an open bracket, and two
 //! texts in one continue behind the end of the first. A slip of the model within the structure, such

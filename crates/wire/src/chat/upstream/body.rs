@@ -2,11 +2,11 @@
 //!
 //! * Equal requests are equal bytes: members come in one fixed order, decimals digit by digit
 //!   and never through a float, and opaque JSON as the bytes that were hashed.
-//! * A member that the caller did not ask for is not sent, because a default written
-//!   out would override the provider's own.
+//! * A member that is not in the caller's request is not sent, because a default written out would override the
+//!   provider's own.
 //! * The bound on output tokens is always sent, under exactly one of its two names: the hold on the
 //!   caller's wallet was computed from it.
-//! * A stream is asked for with `include_usage`: without it there would be no meters to settle by.
+//! * A stream is requested with `include_usage`: without it there would be no meters to settle by.
 //! * Members that are unknown here, and that the model accepts by name, come last.
 
 mod message;
@@ -34,8 +34,8 @@ pub enum BoundField {
     MaxCompletionTokens,
 }
 
-/// Renders a request for a provider: `model` is what the provider calls it, `max_output_tokens` is
-/// always sent. A stream is asked for with its usage. Equal requests are equal bytes.
+/// Renders a request for a provider: `model` is the provider's name of it, `max_output_tokens` is always sent.
+/// A stream is requested with its usage. Equal requests are equal bytes.
 #[must_use]
 pub fn render_request(
     request: &Request,
@@ -146,7 +146,7 @@ fn service<M: SerializeMap>(map: &mut M, request: &Request) -> Result<(), M::Err
     put(map, "moderation", request.moderation.as_ref().map(Json))
 }
 
-/// Writes a member, where it has a value.
+/// Writes a member, if it has a value.
 fn put<M: SerializeMap>(
     map: &mut M,
     name: &str,

@@ -1,5 +1,4 @@
-//! One element of a list of tool calls, whole or a piece: its marks, its name and its input, read by
-//! one rule.
+//! One element of a list of tool calls, whole or a piece: its marks, its name and its input, read by one rule.
 
 use holdfast_domain::ports::UnreadableReason;
 use holdfast_domain::request::ToolKind;
@@ -55,7 +54,7 @@ pub(super) struct CallPart<'n> {
 }
 
 impl<'n> CallPart<'n> {
-    /// Reads an element; `None` for one that says nothing.
+    /// Reads an element; `None` for an empty one.
     pub(super) fn read(
         part: &'n Node<'_>,
         fields: &CallFields,
@@ -101,7 +100,7 @@ impl<'n> CallPart<'n> {
         Ok(Some(Self { number, id, kind, name, input }))
     }
 
-    /// True if the part brings more of the input. White space alone is nothing of a JSON text.
+    /// True if the part brings more of the input. White space alone is no part of a JSON text.
     pub(super) fn has_input(&self) -> bool {
         match self.kind {
             Some(ToolKind::Custom) => !self.input.is_empty(),

@@ -1,7 +1,7 @@
 //! The tool calls of one choice, whole ones and those that come in pieces.
 //!
 //! Providers number the pieces, give them ids, or do neither, and some send a call's id and name with every
-//! piece of it. Callers get a number and an id of the gateway's, so nothing here passes on a provider's id.
+//! piece of it. Callers get a number and an id of the gateway's, so no provider's id is passed on here.
 //!
 //! [`PartialCall::fit`] compares a piece with a call, and [`Calls::find`] chooses among the calls that
 //! the piece fits. A piece that fits none or two is an [`UnreadableReason`] and no guess: arguments of
@@ -9,9 +9,9 @@
 //!
 //! ```text
 //! arguments of a function      sent to the caller
-//! {} at first                  nothing yet: all of them, or a placeholder
+//! {} at first                  no bytes yet: all of them, or a placeholder
 //! {} and then {"city":"Oslo"}  {"city":"Oslo"}
-//! {} or none until the end     {}, with the end of the choice; nothing in the last call of a cut answer
+//! {} or none until the end     {}, with the end of the choice; no bytes in the last call of a cut answer
 //! ```
 
 use std::hash::{BuildHasher, RandomState};
@@ -41,8 +41,8 @@ pub(super) struct Calls {
     ids: RandomState,
 }
 
-/// Hash of a provider's call id, 64 bits whatever the id's length: an id may be as long as the
-/// event that it came in. The hash is keyed at random, so that no provider makes two ids meet.
+/// Hash of a provider's call id, 64 bits for ids of any length: an id may be as long as the event that it came
+/// in. The hash is keyed at random, so that no provider makes two ids meet.
 type IdHash = u64;
 
 /// A call as far as its pieces have come; its input is passed on and not kept.
@@ -126,14 +126,14 @@ enum Target {
     New,
     /// Another call of the tool of this one.
     Again(usize),
-    /// The name of this call once more, or of another one that it does not tell apart.
+    /// The name of this call once more, or of another one that it does not distinguish.
     Name(usize),
-    /// The piece says nothing of any call.
+    /// The piece names no call.
     Nothing,
 }
 
 impl PartialCall {
-    /// Compares a piece with the call; `None` if something contradicts that the piece continues it.
+    /// Compares a piece with the call; `None` if a mark contradicts that the piece continues it.
     fn fit(&self, label: &Label<'_>, tools: &ToolNames) -> Option<Fit> {
         let CallPart { number, kind, name, .. } = *label.part;
         let contradicts = |own: Option<u64>, other: Option<u64>| {
@@ -279,8 +279,8 @@ impl Calls {
         Ok(is_news.then_some(ToolCallDelta { index, kind, name, input, state: None }))
     }
 
-    /// Call of a piece: of those that nothing contradicts the one with the strongest mark. If there
-    /// is none, the piece begins a call, as long as its name is there or may follow.
+    /// Call of a piece: of those without a contradiction the one with the strongest mark. If there is none, the
+    /// piece begins a call, as long as its name is there or may follow.
     fn find(
         &self,
         label: &Label<'_>,

@@ -6,8 +6,8 @@ use crate::json::{Node, parse_answer};
 
 const NAME: &str = "customer_charge_micros";
 
-/// Charge in a completion or a chunk; `None` where there is none, or none that can be. One that no
-/// amount can hold is the largest amount, so that it is refused and not overlooked.
+/// Charge in a completion or a chunk; `None` if there is none, or an impossible one. One that no amount can
+/// hold is the largest amount, so that it is refused and not overlooked.
 #[must_use]
 pub fn read_charge(data: &[u8]) -> Option<Micros> {
     // One chunk of many has it: the others are not read twice.

@@ -1,9 +1,9 @@
-//! One choice of a provider's answer, read by one rule from a whole message and from the pieces of a
-//! stream. The provider's ids are dropped: callers get ids that are derived from the operation's.
+//! A choice of a provider's answer, read by one rule from a whole message and from the pieces of a stream. The
+//! provider's ids are dropped: callers get ids that are derived from the operation's.
 //!
-//! Leniency: a label may be odd. An empty list, an empty object, an empty text or a null in the place
-//! of any member stands for its absence, because servers in other languages write them so. What was
-//! said may not be odd: content, a call or an end that cannot be read is an [`UnreadableReason`].
+//! Leniency: a label may be odd. An empty list, an empty object, an empty text or a null in the place of any
+//! member stands for its absence, because servers in other languages write them so. Content may not be odd: a
+//! text, a call or an end that cannot be read is an [`UnreadableReason`].
 
 use holdfast_domain::answer::{Audio, ChoiceDelta, FinishReason, FunctionCallDelta, Logprobs};
 use holdfast_domain::ports::UnreadableReason;
@@ -28,7 +28,7 @@ pub(super) struct Fields {
     function_arguments: &'static str,
 }
 
-/// Those of a whole message.
+/// Fields of a whole message.
 pub(super) const MESSAGE: Fields = Fields {
     calls: call_part::WHOLE,
     content: "choices[].message.content",
@@ -39,7 +39,7 @@ pub(super) const MESSAGE: Fields = Fields {
     function_arguments: "choices[].message.function_call.arguments",
 };
 
-/// Those of a piece.
+/// Fields of a piece.
 pub(super) const DELTA: Fields = Fields {
     calls: call_part::PIECE,
     content: "choices[].delta.content",
@@ -50,7 +50,7 @@ pub(super) const DELTA: Fields = Fields {
     function_arguments: "choices[].delta.function_call.arguments",
 };
 
-/// State of one choice: enough to tell news from repetition, and never the text of the answer.
+/// State of one choice: enough to distinguish news from repetition, and never the text of the answer.
 #[derive(Default)]
 pub(super) struct ChoiceState {
     calls: Calls,
@@ -71,7 +71,7 @@ struct PartialFunction {
 }
 
 impl ChoiceState {
-    /// True once the choice has said anything: text, a refusal, thoughts, speech or a call.
+    /// True once the choice has any content: text, a refusal, thoughts, speech or a call.
     pub(super) const fn has_content(&self) -> bool {
         self.has_content
     }
@@ -112,7 +112,7 @@ impl ChoiceState {
         Ok(gained)
     }
 
-    /// Ends the choice. The first reason holds: a later one, whatever it says, repeats it.
+    /// Ends the choice. The first reason holds: a later one repeats it, even if it differs.
     pub(super) fn end(&mut self, told: FinishReason, gained: &mut ChoiceDelta) {
         let finish = self.finish.unwrap_or_else(|| self.kept_promise(told));
         self.named.get_or_insert(told);
@@ -158,8 +158,8 @@ impl ChoiceState {
         }
     }
 
-    /// The end that was told, as far as what was said bears it out: a caller that reads of calls
-    /// looks for them. Text beside which the promised calls are missing is an answer all the same.
+    /// The end that the provider sent, as far as the content agrees with it: a caller that reads of calls looks
+    /// for them. A text without the promised calls is an answer all the same.
     const fn kept_promise(&self, told: FinishReason) -> FinishReason {
         match told {
             FinishReason::ToolCalls | FinishReason::FunctionCall => {
@@ -243,8 +243,8 @@ impl ChoiceState {
     }
 }
 
-/// A string, or parts, which are joined. Any part with a text is part of the answer; thoughts are
-/// not, and references without a text say nothing.
+/// A string, or parts, which are joined. Any part with a text is part of the answer; thoughts are not, and
+/// references without a text are empty.
 fn text(
     content: Option<&Node<'_>>,
     field: &'static str,
@@ -260,7 +260,7 @@ fn text(
     said.collect::<Result<_, _>>().map(Some)
 }
 
-/// Text of one part; `None` if it says something else.
+/// Text of one part; `None` for a part of another kind.
 fn part_text<'n>(part: &'n Node<'_>) -> Option<&'n str> {
     if let Node::String(text) = part {
         return Some(text);

@@ -1,11 +1,10 @@
 //! Reader of a provider's stream: one chunk in, one delta out, and a verdict at the end.
 //!
-//! Leniency, as with a completion: unknown members are ignored, and what nobody needs may be
-//! missing. Dialects that are read: Groq's `x_groq` (usage and errors), Moonshot's usage inside the
-//! choice, a `message` that repeats everything at the end, a missing `index` where one choice was
-//! asked for.
+//! Leniency, as with a completion: unknown members are ignored, and unused ones may be missing. Dialects that
+//! are read: Groq's `x_groq` (usage and errors), Moonshot's usage inside the choice, a `message` that repeats
+//! everything at the end, a missing `index` if one choice was requested.
 //!
-//! What a choice says is read by the reader of a whole answer's choices. The end is stricter, because a
+//! The content of a choice is read by the reader of a whole answer's choices. The end is stricter, because a
 //! truncated answer must not pass for a whole one. A stream ends well only when:
 //!
 //! 1. every choice from 0 to `n - 1` has been seen;
@@ -13,8 +12,8 @@
 //! 3. a `finish_reason` that promises calls is kept or comes next to text, and every call has a name and
 //!    whole arguments.
 //!
-//! Anything else is an [`UnreadableReason`], whatever was said before: the model may have run.
-//! A stream that breaks after the last of those ends lacks at most its usage.
+//! Any other end is an [`UnreadableReason`], also after content: the model may have run. A stream that breaks
+//! after the last of those ends lacks at most its usage.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +61,7 @@ impl ChunkReader {
         Self { context, choices: BTreeMap::new(), n_ended: 0, usage }
     }
 
-    /// Reads the `data` of one event, and returns what it adds; `None` where that is nothing.
+    /// Reads the `data` of one event, and returns its addition; `None` if that is empty.
     ///
     /// # Errors
     ///
@@ -107,7 +106,7 @@ impl ChunkReader {
     ///
     /// # Errors
     ///
-    /// An [`UnreadableReason`] where the answer is not whole.
+    /// An [`UnreadableReason`] if the answer is not whole.
     pub fn end(&self) -> Result<Option<UsageReport>, UnreadableReason> {
         // The keys are sorted: this compares which choices there are with those that were asked for.
         if !(0..self.context.n).eq(self.choices.keys().copied()) {
@@ -123,7 +122,7 @@ impl ChunkReader {
         Ok(self.usage.end(said.clone().any(|choice| choice.has_content())))
     }
 
-    /// Gain of one choice; `None` where the chunk repeats or says nothing.
+    /// Gain of one choice; `None` if the chunk only repeats or is empty.
     fn choice(&mut self, choice: &Node<'_>) -> Result<Option<ChoiceDelta>, UnreadableReason> {
         const FIELD: UnreadableReason = UnreadableReason::Choices("choices[].index");
         let Some(choice) = object(Some(choice)).ok_or(FIELD)? else { return Ok(None) };

@@ -1,5 +1,5 @@
-//! What an answer is read with beside its bytes: the request's number of choices and its tools, and
-//! the provider's own words.
+//! Context of an answer besides its bytes: the request's number of choices and its tools, and the provider's
+//! own words.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::finish::FinishWords;
 /// Facts by which one answer is read, whole or as a stream.
 #[derive(Debug, Clone)]
 pub struct AnswerContext {
-    /// Choices that the request has asked for.
+    /// Number of choices in the request.
     pub(super) n: u32,
     pub(super) tools: ToolNames,
     pub(super) words: FinishWords,

@@ -1,6 +1,6 @@
-//! The body of a provider's error, for whoever classifies it. It reads anything: what cannot be
-//! found is absent. No word of it may reach a caller or a log, it may quote the prompt; a field is named by the
-//! word that we have for it.
+//! The body of a provider's error, for its classification. Any body is accepted: an unreadable member is
+//! absent. No word of it may reach a caller or a log, because it may quote the prompt; a field is named by our
+//! own word for it.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::chat::request::MEMBERS;
 
-/// Members of a provider's error body, each `None` where it is absent or no word.
+/// Members of a provider's error body, each `None` if it is absent or no word.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct UpstreamError {
     /// `code`; an integer becomes its digits.
@@ -22,7 +22,7 @@ pub struct UpstreamError {
 }
 
 impl UpstreamError {
-    /// Field at the top of a request that the error is about, by our own spelling; `None` where it names none that
+    /// Field at the top of a request that the error is about, by our own spelling; `None` if it names none that
     /// callers send.
     #[must_use]
     pub fn field(&self) -> Option<&'static str> {

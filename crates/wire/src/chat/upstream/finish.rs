@@ -61,7 +61,7 @@ pub const WORDS: &[(&str, FinishReason, &str)] = &[
     ("contextlengthreached", Length, "LM Studio"),
 ];
 
-/// Words that stand for no end: the choice goes on, or nothing is known of its end.
+/// Words that stand for no end: the choice goes on, or its end is unknown.
 const NO_END: [&str; 2] = ["null", "none"];
 
 /// Words of one provider, as its operator has set them.

@@ -5,7 +5,7 @@ use std::slice;
 
 use crate::json::Node;
 
-/// A member that is an object: `Some(None)` if it says nothing, `None` if it is not one.
+/// A member that is an object: `Some(None)` if it is absent, `None` if it is not one.
 pub(super) fn object<'n, 'a>(member: Option<&'n Node<'a>>) -> Option<Option<&'n Node<'a>>> {
     match member {
         None | Some(Node::Null) => Some(None),

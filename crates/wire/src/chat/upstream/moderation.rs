@@ -1,12 +1,12 @@
-//! A provider's moderation of prompt and answer, as callers get it. The judgements are passed on.
-//! The text of its errors and the name of its model are not: they would tell who the provider is.
+//! A provider's moderation of prompt and answer, as callers get it. The judgements are passed on. The text of
+//! its errors and the name of its model are not: they would reveal the provider.
 
 use holdfast_domain::request::Opaque;
 
 use super::passthrough::{MODERATION_MODEL, judgements, object, word};
 use crate::json::Node;
 
-/// Reads both sides as `{"input": …, "output": …}`; `None` where one is missing.
+/// Reads both sides as `{"input": …, "output": …}`; `None` if one is missing.
 pub(super) fn read(moderation: &Node<'_>) -> Option<Opaque> {
     let input = side(moderation.get("input")?);
     let output = side(moderation.get("output")?);

@@ -7,12 +7,11 @@ use crate::json::{Node, parse_answer};
 /// End of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OperationEnd {
-    /// Charge: zero where the operation was not completed, `None` where the view has none that can be.
+    /// Charge: zero if the operation was not completed, `None` if the view has no valid one.
     pub charge: Option<Micros>,
 }
 
-/// End of the operation of this key; `None` where it runs, and in a view of another key or of
-/// anything else.
+/// End of the operation of this key; `None` while it runs, and in a view of another key or in any other JSON.
 #[must_use]
 pub fn read_operation_end(view: &[u8], key: RequestKey) -> Option<OperationEnd> {
     let view = parse_answer(view).ok()?;

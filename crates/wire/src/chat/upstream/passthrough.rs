@@ -1,6 +1,6 @@
-//! Filter of the parts of an answer that are neither text nor calls: sources, log-probabilities,
-//! judgements of a moderation. The members of OpenAI's schema pass and no others: what a provider
-//! adds tells callers who it is.
+//! Filter of the parts of an answer that are neither text nor calls: sources, log-probabilities, judgements of
+//! a moderation. The members of OpenAI's schema pass and no others: a provider's additions would reveal it to
+//! callers.
 
 use std::borrow::Cow;
 
@@ -74,8 +74,7 @@ fn alternative<'a>(node: &Node<'a>) -> Option<Node<'a>> {
     Some(token)
 }
 
-/// The results of a moderation. Which model judged is the operator's affair, and the schema wants
-/// one.
+/// The results of a moderation. The judging model is the operator's affair, and the schema requires one.
 pub(super) fn judgements<'a>(results: Option<&Node<'a>>) -> Node<'a> {
     let judged = |node: &Node<'a>| {
         let Node::Object(kept) = members(node, JUDGEMENT)? else { return None };
@@ -87,10 +86,10 @@ pub(super) fn judgements<'a>(results: Option<&Node<'a>>) -> Node<'a> {
     Node::Array(results.iter().filter_map(judged).collect())
 }
 
-/// Model of a moderation, as callers are told it: the provider's own name would tell who it is.
+/// Model of a moderation for callers: the provider's own name would reveal it.
 pub(super) const MODERATION_MODEL: &str = "moderation";
 
-/// The members of an object that are known; nothing of what is no object.
+/// The known members of an object; `None` for a value that is no object.
 fn members<'a>(node: &Node<'a>, known: &[MemberReader]) -> Option<Node<'a>> {
     let Node::Object(_) = node else { return None };
     let member =

@@ -6,7 +6,7 @@ use holdfast_domain::usage::{ReportedCount, UsageReport};
 
 use crate::json::Node;
 
-/// Usage blocks of a chunk or a whole answer, in every place where servers put one.
+/// Usage blocks of a chunk or a whole answer, from every place in which servers put one.
 pub(super) fn reports<'n, 'a>(
     answer: &'n Node<'a>,
     choices: &'n [Node<'a>],
@@ -18,7 +18,7 @@ pub(super) fn reports<'n, 'a>(
     [answer.get("usage"), of_groq, of_choice].into_iter().flatten()
 }
 
-/// Usage block as it was reported. Nothing of it is checked.
+/// Usage block as it was reported, unchecked.
 #[derive(Default)]
 pub(super) struct UsageBlock {
     pub(super) report: UsageReport,

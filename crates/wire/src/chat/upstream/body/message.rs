@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::{SingleMember, all, put, put_extras};
 
-/// A turn. `content` is always there, null where the turn says nothing: some servers insist on it.
+/// A turn. `content` is always there, null if the turn is empty: some servers insist on it.
 pub(super) struct MessageBody<'a>(pub(super) &'a Message);
 
 impl Serialize for MessageBody<'_> {
