@@ -6,13 +6,13 @@
 //! AccountEffect = writes + the row of the trail + the binding of the request key + events: one transaction
 //! ```
 //!
-//! A command names one change, whoever asks for it and by which door. [`decide`] judges it by nothing but
-//! [`Facts`]; a store reads those, and writes what follows with its row of the
-//! trail ([`crate::admin::audit`]), all of it or nothing. Commands come one after the other: each takes
-//! the head of the trail first, so what one has read no other one changes.
+//! A command names one change, for any actor and interface. [`decide`] judges it only by its [`Facts`]; a store
+//! reads those, and writes the effect with its row of the audit log ([`crate::admin::audit`]), all of it or
+//! none. Commands come one after the other: each takes the head of the audit log first, so that no other
+//! command changes the facts that it has read.
 //!
-//! Its request key makes a command safe to repeat, for ever: it is bound in the transaction of what
-//! was done, and only by that. A refusal binds nothing.
+//! Its request key makes a command safe to repeat, for ever: it is bound in the transaction of the change, and
+//! only by that. A refusal binds no key.
 //!
 //! Never in here: authorization of a person, which is judged before a command is made ([`role`]);
 //! the phases of an operation, which are [`mod@crate::operation`]'s.

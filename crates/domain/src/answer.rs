@@ -1,15 +1,14 @@
-//! Answers of a model, as they arrive and when they are whole. Nothing of the provider is in them:
-//! not its ids, not its name.
+//! Answers of a model, as they arrive and when they are whole. No part of the provider is in them: not its ids,
+//! not its name.
 //!
 //! ```text
 //! Delta, Delta, … ─▶ Answer::append ─▶ is_complete ─▶ sealed and stored
 //!                                  └─▶ a bound of ours: end_open_choices, then the same
 //! ```
 //!
-//! Each delta is told to callers as it comes and appended to the [`Answer`], so a replay says what
-//! the stream said. Anything less than every choice with its end is a broken answer, which is never
-//! passed off as a whole one: only a bound of the gateway or a cancel may end what is open, as
-//! `length`.
+//! Each delta is sent to callers as it comes and appended to the [`Answer`], so a replay equals the stream.
+//! Anything less than every choice with its end is a broken answer, which is never passed off as a whole one:
+//! only a bound of the gateway or a cancel may end open choices, as `length`.
 
 mod debug;
 
@@ -49,9 +48,9 @@ impl FinishReason {
 pub struct Delta {
     /// Gains of its choices.
     pub choices: Vec<ChoiceDelta>,
-    /// Tier that serves it, where the provider tells.
+    /// Tier that serves it, if the provider reports one.
     pub service_tier: Option<ServiceTier>,
-    /// Fate of a predicted text, where the provider tells.
+    /// Fate of a predicted text, if the provider reports it.
     pub predicted: Option<PredictionTokens>,
     /// Findings of a moderation of prompt and answer.
     pub moderation: Option<Opaque>,
@@ -64,7 +63,7 @@ impl From<Vec<ChoiceDelta>> for Delta {
 }
 
 impl Delta {
-    /// Forgets what its request did not ask to be told: how the operator's account is served is the
+    /// Drops the fields that its request did not include: the service of the operator's account is the
     /// operator's own matter.
     pub fn retain_requested(&mut self, request: &Request) {
         self.service_tier = request.service_tier.and(self.service_tier);
@@ -75,8 +74,8 @@ impl Delta {
     }
 }
 
-/// Tokens of a predicted text, by whether they became part of the answer. Both are completion
-/// tokens: told, and never metered apart.
+/// Tokens of a predicted text, by whether they became part of the answer. Both are completion tokens: reported,
+/// and never metered apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PredictionTokens {
     /// Tokens that became part of it.
@@ -94,7 +93,7 @@ pub struct ChoiceDelta {
     pub content: Option<String>,
     /// More of a refusal.
     pub refusal: Option<String>,
-    /// More of what it thought, where the provider tells.
+    /// More of its reasoning, if the provider sends it.
     pub reasoning: Option<String>,
     /// More of its tool calls, each at most once.
     pub tool_calls: Vec<ToolCallDelta>,
@@ -106,11 +105,11 @@ pub struct ChoiceDelta {
     pub annotations: Vec<Opaque>,
     /// More of what it spoke.
     pub audio: Option<Audio>,
-    /// Reason of its end, where it ends.
+    /// Reason of its end, if it ends.
     pub finish: Option<FinishReason>,
 }
 
-/// Gain of a tool call. Its first piece says which tool it calls.
+/// Gain of a tool call. Its first piece names the tool.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ToolCallDelta {
     /// Number of the call in its choice, from zero in the order in which they begin.
@@ -121,7 +120,7 @@ pub struct ToolCallDelta {
     pub name: Option<String>,
     /// More of the `arguments` or the `input`.
     pub input: Option<String>,
-    /// State that the provider wants back with the call's result.
+    /// State that the provider requires with the call's result.
     pub state: Option<ProviderState>,
 }
 
@@ -159,7 +158,7 @@ pub struct Audio {
 pub struct Answer {
     /// In boxes: a map has room for eleven from its first one on, and most answers have one.
     choices: BTreeMap<u32, Box<Choice>>,
-    /// Tier that served it, where the provider told.
+    /// Tier that served it, if the provider reported one.
     pub service_tier: Option<ServiceTier>,
     /// Fate of a predicted text.
     pub predicted: PredictionTokens,
@@ -174,7 +173,7 @@ pub struct Choice {
     pub content: Option<String>,
     /// The refusal, if there was one.
     pub refusal: Option<String>,
-    /// Thoughts of the model, where the provider tells them.
+    /// Thoughts of the model, if the provider sends them.
     pub reasoning: Option<String>,
     /// Tool calls by their number.
     pub tool_calls: BTreeMap<u32, ToolCall>,
@@ -199,7 +198,7 @@ pub struct ToolCall {
     pub name: String,
     /// A function's `arguments` or a custom tool's `input`.
     pub input: String,
-    /// State that the provider wants back with the call's result. Callers never get it.
+    /// State that the provider requires with the call's result. Callers never get it.
     pub state: Option<ProviderState>,
 }
 
@@ -224,7 +223,7 @@ impl Answer {
         self.moderation = delta.moderation.or(self.moderation.take());
     }
 
-    /// Forgets what its request did not ask to be told: how the operator's account is served is the
+    /// Drops the fields that its request did not include: the service of the operator's account is the
     /// operator's own matter.
     pub fn retain_requested(&mut self, request: &Request) {
         self.service_tier = request.service_tier.and(self.service_tier);
@@ -234,8 +233,7 @@ impl Answer {
         }
     }
 
-    /// True where every one of `n` choices is there and has ended: anything less is a broken
-    /// answer.
+    /// True if every one of `n` choices is there and has ended: anything less is a broken answer.
     #[must_use]
     pub fn is_complete(&self, n: u32) -> bool {
         // The keys are sorted: exactly 0 to n − 1, none missing and none beyond.
@@ -243,14 +241,13 @@ impl Answer {
             && self.choices.values().all(|choice| choice.finish.is_some())
     }
 
-    /// True where nothing of it has arrived: a choice that was opened without a word is nothing
-    /// yet.
+    /// True if no part of it has arrived: a choice that was opened without a word is still empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         !self.choices.values().any(|choice| choice.has_content())
     }
 
-    /// Ends with `length` whatever of `n` choices has not ended, as a bound of the gateway does.
+    /// Ends every open one of `n` choices with `length`, as a bound of the gateway does.
     pub fn end_open_choices(&mut self, n: u32) {
         for index in 0..n {
             let choice = self.choices.entry(index).or_default();
@@ -272,7 +269,7 @@ impl Answer {
         self.choices.iter().map(|(index, choice)| (*index, &**choice))
     }
 
-    /// States that came with its calls, from there; `None` where it has none.
+    /// States that came with its calls, from there; `None` if it has none.
     #[must_use]
     pub fn call_states(&self, origin: Origin) -> Option<CallStates> {
         let calls = self.choices().flat_map(|(choice, Choice { tool_calls, .. })| {
@@ -284,7 +281,7 @@ impl Answer {
         (!states.is_empty()).then_some(CallStates { origin, states })
     }
 
-    /// UTF-8 bytes of everything the model said: what an estimate counts. Of what it spoke, the words.
+    /// UTF-8 bytes of the model's whole output: the basis of an estimate. Of speech, the words.
     #[must_use]
     pub fn text_bytes(&self) -> u64 {
         self.choices.values().flat_map(|choice| choice.texts()).fold(0_u64, |sum, text| {
@@ -294,7 +291,7 @@ impl Answer {
 }
 
 impl Delta {
-    /// True where the model says anything by it: opening a choice without a word is nothing yet.
+    /// True if the delta has content: the opening of a choice without a word has none.
     #[must_use]
     pub fn has_content(&self) -> bool {
         self.choices.iter().any(ChoiceDelta::has_content)

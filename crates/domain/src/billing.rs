@@ -25,8 +25,8 @@ pub const COST_MAX: Micros = Micros::new(1_000_000_000_000);
 /// Holds that a reported charge may come to.
 const HOLDS_MAX: i64 = 1_000;
 
-/// Largest charge of the gateway behind that is accepted for a generation with this hold. A hold of
-/// zero, of a model without a price, bounds nothing.
+/// Largest charge of the gateway behind that is accepted for a generation with this hold. A hold of zero, of a
+/// model without a price, sets no bound.
 ///
 /// ```
 /// use holdfast_domain::Micros;

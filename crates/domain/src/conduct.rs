@@ -5,19 +5,19 @@
 //! claim:     decide ─▶ commit ─┬─ committed ─▶ mine: run it
 //!              ▲               ├─ conflict ──▶ load, judge again
 //!              │               └─ lost ──────▶ the same change again, until there is a verdict
-//!              └─ in the way: settle what is recorded (T2b), reap what nobody owns (T6)
+//!              └─ in the way: settle a recorded one (T2b), reap one without an owner (T6)
 //! conclude:  decide ─▶ commit, until the store takes it or the row shows that it cannot stand
 //! ```
 //!
-//! A commit whose answer was lost is neither done nor undone: it may land yet, and an old row that
-//! is merely read proves nothing. So the same change is offered again, unchanged, until the store
-//! says committed or conflict; a claim is mine only if the row then carries my claim id.
+//! A commit whose answer was lost is neither done nor undone: it may land yet, and an old row that is merely
+//! read proves nothing. So the same change is offered again, unchanged, until the store answers committed or
+//! conflict; a claim is mine only if the row then carries my claim id.
 //!
 //! Never: a provider call before the commit of the claim has come back; a loser that releases the
 //! winner's hold; an answer that is not the row's.
 //!
-//! Async without a runtime. It never spawns: whoever calls it decides what outlives what. Nothing
-//! in here is cancel safe once a claim was offered; run it on a task that nobody drops.
+//! Async without a runtime. It never spawns: the caller decides which task outlives which. No future in here is
+//! cancel safe once a claim was offered; run it on a task that is never dropped.
 
 mod clocks;
 mod concluding;
@@ -45,8 +45,8 @@ use crate::ports::{CommitError, Journal, Pause, Unavailable};
 use crate::secret::BodyDigest;
 use crate::{ClaimId, OperationId, Timestamp};
 
-/// Races that one claim may lose before it gives the caller back the choice. Each lost race means
-/// that somebody else moved the operation on.
+/// Races that one claim may lose before it gives the caller back the choice. Each lost race means that another
+/// owner moved the operation on.
 const RACES_MAX: u32 = 16;
 
 /// Loop that carries decisions to a journal. Holds no state: cheap to make for every call.
@@ -67,8 +67,7 @@ debug_as!(Conduct<'_> as it: "Conduct(orphan_grace: {:?})", it.orphan_grace);
 pub struct ClaimOffer<'a> {
     /// Claim that T1 or T7 would write.
     pub claim: &'a Claim,
-    /// Latest moment that the database's clock can say: only this process's own lease is judged by
-    /// it.
+    /// Latest possible moment of the database's clock: only this process's own lease is judged by it.
     pub now: Timestamp,
     /// Binds the same request under the terms and the model of an operation that was made with others.
     pub rebind: &'a (dyn Fn(&Operation) -> Rebinding + Send + Sync),
@@ -79,11 +78,11 @@ pub struct ClaimOffer<'a> {
 pub enum Rebinding {
     /// Binding under these terms.
     Bound(Binding),
-    /// These terms cannot be met any more. Only equal bytes under the same server secret are still the
-    /// same request.
+    /// The terms cannot be met any more. Only equal bytes under the same server secret are still the same
+    /// request.
     Lost,
-    /// These terms have a fingerprint version of a later release: this process cannot compare. With the
-    /// digest of the body, if the server secret is known.
+    /// The terms have a fingerprint version of a later release: this process cannot compare. With the digest
+    /// of the body, if the server secret is known.
     UnknownVersion(Option<BodyDigest>),
 }
 
@@ -92,23 +91,22 @@ debug_as!(ClaimOffer<'_> as it: "{:?}", it.claim);
 /// Outcome of a claim.
 #[derive(Debug)]
 pub enum ClaimOutcome {
-    /// The operation is this claim's to run; with the readings of its counters where the store told
-    /// them.
+    /// The operation is this claim's to run; with the readings of its counters if the store returned them.
     Mine(Box<Operation>, CounterReadings),
-    /// The key's operation has ended: its answer is in the snapshot. After [`Conduct::perform`] it
-    /// may also be open again, where the run proved that it had not happened.
+    /// The key's operation has ended: its answer is in the snapshot. After [`Conduct::perform`] it may also be
+    /// open again, if the run proved that it had not happened.
     Ended(Box<Reconciliation>),
-    /// Somebody else runs it and may be alive.
+    /// Another claim runs it and may be alive.
     InProgress(Box<Snapshot>),
     /// Result kept, settlement still refused.
     Recorded(Box<Snapshot>),
-    /// Open, and may run again after [`Operation::reopens_in`]. Nothing was written.
+    /// Open, and may run again after [`Operation::reopens_in`]. No row was written.
     TooSoon(Box<Snapshot>),
     /// The key is bound to another request.
     OtherRequest,
 }
 
-/// Reason why nothing became of a claim. The key is as it was.
+/// Reason why a claim had no effect. The key is as it was.
 #[derive(Debug, thiserror::Error)]
 pub enum ClaimError {
     /// The store refused or could not take the claim.
@@ -120,14 +118,14 @@ pub enum ClaimError {
     /// Lease of this process is not live: it must not start anything now.
     #[error("this node's lease is not live")]
     LeaseLost,
-    /// The rules said of a claim what they say of other events only: a bug in them.
+    /// The rules refused a claim for a reason that only other events have: a bug in them.
     #[error("a claim was judged as no claim can be")]
     Misjudged(#[source] Refusal),
     /// Others kept moving the operation.
     #[error("the operation kept changing hands")]
     Contended,
-    /// The operation was bound by a later release, under a version that is not known here. Neither a
-    /// conflict nor a run may follow: a process of that release can tell.
+    /// The operation was bound by a later release, under a version that is not known here. Neither a conflict
+    /// nor a run may follow: only a process of that release can compare.
     #[error("the operation has a fingerprint version of a later release")]
     UnknownVersion,
 }
@@ -145,12 +143,12 @@ where
 }
 
 impl Conduct<'_> {
-    /// Claims an operation (T1, T7); settles or reaps what stands in the way where that is allowed.
-    /// Not cancel safe: a dropped claim may be committed, and is then reaped as run.
+    /// Claims an operation (T1, T7); settles or reaps an operation in the way if that is allowed. Not cancel
+    /// safe: a dropped claim may be committed, and is then reaped as run.
     ///
     /// # Errors
     ///
-    /// A [`ClaimError`] where the key is as it was before.
+    /// A [`ClaimError`] if the key is as it was before.
     pub async fn claim(&self, order: &ClaimOffer<'_>) -> Result<ClaimOutcome, ClaimError> {
         let mut snapshot = Snapshot::vacant(order.now);
         let (mut is_read, mut moved) = (false, false);
@@ -229,7 +227,7 @@ impl Conduct<'_> {
     ///
     /// # Errors
     ///
-    /// A [`ClaimError`] where nothing ran and the key is as it was before.
+    /// A [`ClaimError`] if there was no run and the key is as it was before.
     pub async fn perform<F, R>(
         &self,
         order: &ClaimOffer<'_>,
@@ -343,7 +341,7 @@ impl ClaimOffer<'_> {
     }
 }
 
-/// A claim whose commit was lost and found: the row carries my claim id, and nobody ended it.
+/// A claim whose commit was lost and found: the row carries my claim id, and has not ended.
 fn own_operation(snapshot: &Snapshot, claim: ClaimId) -> Option<Operation> {
     let operation = snapshot.operation.as_ref()?;
     (operation.owner.claim == claim && operation.phase == Phase::Leased).then(|| operation.clone())

@@ -38,13 +38,13 @@ impl Bearer {
         Some(Self { id, secret })
     }
 
-    /// Beginning of the whole text: tells one credential from others, and nothing of its secret.
+    /// Beginning of the whole text: identifies the credential, and reveals no part of its secret.
     #[must_use]
     pub fn prefix(id: CredentialId) -> String {
         write_prefix(PREFIX, id)
     }
 
-    /// The whole text, shown once to whoever gets the key, and not kept.
+    /// The whole text, shown once to the recipient of the key, and not kept.
     #[must_use]
     pub fn expose(&self) -> String {
         write_bearer(PREFIX, self.id, &self.secret)
@@ -91,14 +91,14 @@ pub struct ApiKey {
     pub edited: u32,
     /// Moment of its issue.
     pub created_at: Timestamp,
-    /// Moment since which nothing new runs for it. What runs goes on, and what is bound answers.
+    /// Moment since which no new run starts for it. Active runs go on, and bound keys answer.
     pub suspended_at: Option<Timestamp>,
     /// Moment since which it is revoked, for good.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl ApiKey {
-    /// True where it is accepted no more: revoked, or at or past its end.
+    /// True if it is accepted no more: revoked, or at or past its end.
     #[must_use]
     pub fn has_ended(&self, now: Timestamp) -> bool {
         // A revocation counts whatever its moment: a clock that was set back does not undo it.

@@ -1,5 +1,5 @@
-//! An error in words, with all that it comes from: what a log line says of it. An error's own `Display`
-//! names its own level only.
+//! An error in words, with all its causes: the text of a log line. An error's own `Display` names its own level
+//! only.
 
 use std::error::Error;
 use std::fmt;

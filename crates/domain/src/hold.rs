@@ -31,9 +31,9 @@ pub struct UsageBound {
     pub n: u32,
     /// Pictures in the prompt, exactly.
     pub images: u64,
-    /// True where prompt tokens may be of audio.
+    /// True if prompt tokens may be of audio.
     pub audio_input: bool,
-    /// True where output tokens may be of audio.
+    /// True if output tokens may be of audio.
     pub audio_output: bool,
 }
 
@@ -74,8 +74,8 @@ impl UsageBound {
         self.output_tokens.saturating_mul(u64::from(self.n))
     }
 
-    /// Amount to hold: the cost at the dearest of the tiers that the prompt can reach, rounded up
-    /// once. `None` where it does not fit into an amount: no wallet has that much.
+    /// Amount to hold: the cost at the dearest of the tiers that the prompt can reach, rounded up once. `None`
+    /// if it does not fit into an amount: no wallet has that much.
     #[must_use]
     pub fn hold(&self, tariff: &Tariff) -> Option<Micros> {
         let millionths = sum(&self.lines(tariff));

@@ -7,7 +7,7 @@
 //! hold        D("hold", operation, generation)         one for each generation
 //! usage       D("usage", operation)                    no generation: one usage record for ever
 //! settlement  D("settlement", operation)               no generation: one charge for ever
-//! event       D("event", kind, what it tells)          told twice, it is one event
+//! event       D("event", kind, its subject)            reported twice, it is one event
 //! ```
 //!
 //! `D` is BLAKE3 `derive_key` under a hard-coded context over fixed-width parts, its first 128 bits
@@ -94,9 +94,9 @@ ids! {
     WalletId,
     /// A deposit, refund or adjustment.
     PostingId,
-    /// The one logical thing that an API key and a request key stand for.
+    /// The one logical unit of work that an API key and a request key stand for.
     OperationId,
-    /// One request of a caller, answered or refused: the value of `x-request-id`.
+    /// Request of a caller, answered or refused: the value of `x-request-id`.
     RequestId,
     /// The reservation of one generation of an operation.
     HoldId,
@@ -127,7 +127,7 @@ ids! {
     CommandKey,
     /// A webhook: an endpoint, the kinds of events that it is sent, and a secret.
     WebhookId,
-    /// Something that happened; what receivers of webhooks tell repeated deliveries by.
+    /// An event's identity, by which receivers of webhooks recognise repeated deliveries.
     EventId,
 }
 
@@ -180,8 +180,7 @@ impl RequestKey {
 impl FromStr for RequestKey {
     type Err = BadRequestKey;
 
-    /// Reads one spelling only: two spellings of one key would be two operations to somebody else's
-    /// store.
+    /// Reads one spelling only: two spellings of one key would be two operations to another system's store.
     fn from_str(text: &str) -> Result<Self, BadRequestKey> {
         let id = Uuid::try_parse(text).map_err(|_bad| BadRequestKey)?;
         let mut spelling = [0; 36];
@@ -263,7 +262,7 @@ fn absorbed(hasher: &mut Hasher, parts: &[&[u8]]) -> Uuid {
 }
 
 impl EventId {
-    /// The event of this kind that these parts tell from all others of it.
+    /// The event of this kind with these distinguishing parts.
     pub(crate) fn of(kind: &str, parts: &[&[u8]]) -> Self {
         let mut hasher = Hasher::new_derive_key("holdfast 2026-11 event v1");
         for part in std::iter::once(kind.as_bytes()).chain(parts.iter().copied()) {
@@ -300,8 +299,8 @@ impl OperationId {
         format!("call_{}_{choice}_{call}", base62::write(&self.to_bytes(), LEN_OF_128))
     }
 
-    /// Reads what [`OperationId::tool_call_id`] wrote: whose call it is and where it stands there.
-    /// `None` for any other text.
+    /// Reads an id that [`OperationId::tool_call_id`] wrote: its operation and the call's place there. `None`
+    /// for any other text.
     #[must_use]
     pub fn of_tool_call(id: &str) -> Option<(Self, [u32; 2])> {
         let (operation, at) = id.strip_prefix("call_")?.split_once('_')?;

@@ -59,9 +59,8 @@ pub enum TransferKind {
     Rest,
     /// held → available, the whole hold of what was refused or proven not to have run.
     Release,
-    /// held → available, the whole hold of a run that was given up: nobody knows what became of it.
-    /// The book tells it from a release, so that no row that says *given up* can be made to say
-    /// *did not run*.
+    /// held → available, the whole hold of a run that was given up: its outcome is unknown. The ledger
+    /// distinguishes it from a release, so that no row that means *given up* can be altered into *did not run*.
     Lapse,
 }
 
@@ -149,7 +148,7 @@ impl Funds {
         BalanceChange { available, held }
     }
 
-    /// Transfers that say so in the book: at most two, none of zero.
+    /// Transfers of the funds in the ledger: at most two, none of zero.
     pub fn transfers(&self) -> impl Iterator<Item = Transfer> + use<> {
         let (first, second) = match *self {
             Self::Unmoved => (None, None),
@@ -197,7 +196,7 @@ pub struct BalanceChange {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posting {
-    /// Id, chosen by whoever posts; the same id is the same posting.
+    /// Id, chosen by the poster; the same id is the same posting.
     pub id: PostingId,
     /// Wallet whose balance moves.
     pub wallet: WalletId,
@@ -223,7 +222,7 @@ impl Posting {
     }
 }
 
-/// A posting of nothing, or a deposit or refund that takes.
+/// A posting of zero, or a deposit or refund that takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a posting moves something, and a deposit or refund gives it")]
 pub struct BadPosting;
@@ -250,7 +249,7 @@ impl PostingKind {
         }
     }
 
-    /// True where a posting of this kind may be of this amount.
+    /// True if a posting of this kind may be of this amount.
     #[must_use]
     pub fn allows(&self, amount: Micros) -> bool {
         match self {

@@ -11,7 +11,7 @@
 //! | word | meaning |
 //! |---|---|
 //! | request key | the caller's `Idempotency-Key`, a canonical UUIDv4 |
-//! | operation | the one logical thing that (API key, request key) stands for |
+//! | operation | the one logical unit of work that (API key, request key) stands for |
 //! | fingerprint | keyed hash of the normalized request and its model contract |
 //! | hold | funds reserved on a wallet for one operation |
 //! | settlement | capture of the charge and return of the rest of the hold, in one step |
@@ -22,8 +22,9 @@
 //!
 //! # Embedding
 //!
-//! A service that sells something else than chat brings a [`Journal`] and a closure with its work; everything that
-//! concerns money and retries happens in here. `holdfast-embed` brings the store, the lease and the reconciler along.
+//! A service that sells other work than chat brings a [`Journal`] and a closure with its work; everything that
+//! concerns money and retries happens in here. `holdfast-embed` brings the store, the lease and the reconciler
+//! along.
 //!
 //! | an embedder needs | from |
 //! |---|---|
@@ -47,7 +48,7 @@
 //! let claim = sample::claim().hold(100).build();
 //! let sold = conduct
 //!     .perform(&sample::order(&claim), async |operation| {
-//!         // The hold of `operation` is committed. Do the work now: it is asked for at most once.
+//!         // The hold of `operation` is committed. Do the work now: it is called for at most once.
 //!         let (metered, result) = (sample::metered(20, 10), sample::result("sealed"));
 //!         (Ending::Finished { metered, result }, Vec::new())
 //!     })

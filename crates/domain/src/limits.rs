@@ -8,10 +8,10 @@
 //! | T3 not run | −1 in generation 1, else stays | − bound | −1 | − hold |
 //! | T4, T5, T6 release | stays | stays | −1 | − hold |
 //!
-//! A run that may have happened stays counted: a refused, abandoned or cancelled run costs its caller nothing,
-//! and may cost the operator its whole hold. If its request and tokens were given back, no limit by
-//! the minute would bound how much of that one key can cause. Only proof that nothing ran gives
-//! them back, and the request only once for an operation: each reopening writes rows for ever.
+//! A run that may have happened stays counted: a refused, abandoned or cancelled run is free for its caller,
+//! and may cost the operator its whole hold. If its request and tokens were given back, no limit by the minute
+//! would bound how much of that one key can cause. Only proof that there was no run gives them back, and the
+//! request only once for an operation: each reopening writes rows for ever.
 //!
 //! A correction goes to the window of the admission, also after that window has passed. Never: an
 //! ending that is refused for a counter; only reservations have a bound.
@@ -25,7 +25,7 @@ use std::time::Duration;
 pub use self::reservation::Reservation;
 use crate::{Micros, Timestamp};
 
-/// The limits of an API key; `None` where there is none.
+/// The limits of an API key; `None` for an absent one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
     /// Runs a minute, those that were refused, abandoned or cancelled among them.
@@ -321,7 +321,7 @@ pub struct CounterReadings {
 }
 
 impl CounterReadings {
-    /// Reading of a counter; `None` where it is not known.
+    /// Reading of a counter; `None` if it is not known.
     #[must_use]
     pub fn used(&self, counter: Counter) -> Option<i64> {
         let is_known = self.known & Reservation::bit(counter) != 0;
@@ -379,7 +379,7 @@ pub struct ReachedLimit {
 }
 
 impl ReachedLimit {
-    /// Rest of the counter; zero where its reading is not known.
+    /// Rest of the counter; zero if its reading is not known.
     #[must_use]
     pub fn remaining(&self) -> i64 {
         // Unknown is taken for full: nobody is told of room that may not be there.
@@ -387,13 +387,13 @@ impl ReachedLimit {
         self.bound.saturating_sub(used).max(0)
     }
 
-    /// True where the same claim fits as soon as nothing else is counted: waiting may help.
+    /// True if the same claim fits as soon as no other request is counted: waiting may help.
     #[must_use]
     pub const fn may_fit_later(&self) -> bool {
         self.amount <= self.bound
     }
 
-    /// Time until the counter begins anew; `None` where it never does.
+    /// Time until the counter begins anew; `None` if it never does.
     #[must_use]
     pub fn resets_in(&self) -> Option<Duration> {
         self.counter.window_end(self.at).map(|end| end.since(self.at))
@@ -427,8 +427,8 @@ impl Limits {
         }
     }
 
-    /// Counters that begin to count with an edit of `before` into these limits: they are seeded with
-    /// what the key's operations make of their windows, whatever its limits were.
+    /// Counters that begin to count with an edit of `before` into these limits: they are seeded with the sums
+    /// of the key's operations in their windows, under any earlier limits.
     #[must_use]
     pub fn seeded_since(&self, before: &Self) -> Vec<Counter> {
         let counted = |limit: CountLimit| {

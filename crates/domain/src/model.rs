@@ -1,9 +1,9 @@
 //! Model as callers know it: a public id and the contract behind it. Not its prices, not its
 //! routes.
 //!
-//! The contract is two things at once. Its numbers bound the hold, and its version is fingerprinted
-//! with each request: an operation keeps the version that its key was bound under, so that a retry
-//! is compared under that one whatever the configuration says by then.
+//! The contract has two uses. Its numbers bound the hold, and its version is fingerprinted with each request:
+//! an operation keeps the version that its key was bound under, so that a retry is compared under that one even
+//! if the configuration has changed by then.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
@@ -191,12 +191,11 @@ pub struct Contract {
     pub version: u32,
     /// Tokens of prompt and completion together, at most.
     pub context_tokens: u64,
-    /// Tokens of the longest completion, sent upstream where a request sets no bound.
+    /// Tokens of the longest completion, sent upstream if a request sets no bound.
     pub max_output_tokens: u64,
     /// Millionths of a token that one byte of prompt may be at most.
     pub prompt_tokens_per_byte_millionths: u64,
-    /// Tokens that the provider may add to any prompt; `None` is what [`Contract::overhead_tokens`]
-    /// says.
+    /// Tokens that the provider may add to any prompt; `None` is the value of [`Contract::overhead_tokens`].
     pub prompt_overhead_tokens: Option<u64>,
     /// Tokens that a picture may cost at most; `None` makes a prompt with one as long as the context.
     pub image_tokens: Option<u64>,
@@ -211,16 +210,16 @@ pub struct Contract {
 }
 
 impl Contract {
-    /// Tokens of a byte of prompt, in millionths, unless the operator says otherwise.
+    /// Tokens of a byte of prompt, in millionths, unless the operator sets another number.
     // A token is a byte at least, for a tokenizer that works on bytes: the hold is never too low.
     pub const PROMPT_TOKENS_PER_BYTE_MILLIONTHS: u64 = 1_000_000;
-    /// Overhead of a prompt without tools unless the operator says otherwise.
+    /// Overhead of a prompt without tools unless the operator sets another number.
     pub const OVERHEAD_TOKENS: u64 = 64;
-    /// Overhead of a prompt with tools unless the operator says otherwise: templates list them with
-    /// much around them.
+    /// Overhead of a prompt with tools unless the operator sets another number: templates list them with much
+    /// around them.
     pub const OVERHEAD_TOKENS_WITH_TOOLS: u64 = 1_024;
 
-    /// A contract with the usual bounds, which takes nothing unusual.
+    /// A contract with the usual bounds, which takes only the usual members.
     #[must_use]
     pub const fn new(
         model: PublicModelId,
@@ -242,7 +241,7 @@ impl Contract {
         }
     }
 
-    /// True where the model takes this word of a member that has words of its own.
+    /// True if the model takes this word of a member that has words of its own.
     #[must_use]
     pub fn accepts_word(&self, member: &str, word: &str) -> bool {
         self.accepted_words(member).any(|accepted| accepted == word)
@@ -418,8 +417,8 @@ impl IgnoredField {
     }
 }
 
-/// Terms that a fingerprint was computed under. Stored with it, so that a retry is compared under
-/// the same terms whatever the configuration says by then.
+/// Terms that a fingerprint was computed under. Stored with it, so that a retry is compared under the same
+/// terms even if the configuration has changed by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FingerprintTerms {
     /// The server secret behind the fingerprint key.

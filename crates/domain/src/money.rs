@@ -44,13 +44,13 @@ impl Micros {
         self.0
     }
 
-    /// The sum, or `None` where it does not fit.
+    /// The sum, or `None` if it does not fit.
     #[must_use]
     pub fn plus(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// The difference, or `None` where it does not fit.
+    /// The difference, or `None` if it does not fit.
     #[must_use]
     pub fn minus(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
@@ -173,14 +173,14 @@ impl Timestamp {
         self.0.div_euclid(1_000_000)
     }
 
-    /// Time since an earlier moment; zero where this one is not later.
+    /// Time since an earlier moment; zero if this one is not later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         let micros = self.0.saturating_sub(earlier.0);
         Duration::from_micros(u64::try_from(micros).unwrap_or(0))
     }
 
-    /// The moment this much later; the end of time where that does not fit.
+    /// The moment this much later; the end of time if that does not fit.
     #[must_use]
     pub fn after(self, span: Duration) -> Self {
         Self(i64::try_from(span.as_micros()).map_or(i64::MAX, |span| self.0.saturating_add(span)))

@@ -6,13 +6,13 @@
 //!               ├─ T2a ────▶ recorded    result kept, hold active; its only exit: T2b ─▶ completed
 //!               ├─ T4 ─────▶ refused     hold released; replayable
 //!               └─ T5, T6 ─▶ abandoned   hold released; outcome unknown for good
-//!    open ───── T5′ ────▶ abandoned   cancelled while nothing ran: it did not run, and never will
+//!    open ───── T5′ ────▶ abandoned   cancelled without an active run: it did not run, and never will
 //! ```
 //!
-//! The numbers are those of the table of transitions in `docs/explanation/operation-lifecycle.md`. [`decide`] is the
-//! only place where an operation changes. Safety rests on three things: the compare-and-set of
-//! version and claim ([`Transition::matches_row`]), the claim id, and the permanent ids. Leases and
-//! clocks carry liveness alone, so [`situation`] computes who looks dead and no row stores it.
+//! The numbers are those of the table of transitions in `docs/explanation/operation-lifecycle.md`. [`decide`] is the only place in
+//! which an operation changes. Safety rests on three mechanisms: the compare-and-set of version and claim
+//! ([`Transition::matches_row`]), the claim id, and the permanent ids. Leases and clocks carry liveness alone,
+//! so [`situation`] computes who looks dead and no row stores it.
 //!
 //! Never: a prompt or an answer in a row (this module does not know requests; a result is sealed
 //! before it gets here), and never a way back from an ending.
@@ -55,7 +55,7 @@ pub struct Operation {
     pub wallet: WalletId,
     /// The request that the key is bound to.
     pub binding: Binding,
-    /// The public model id that was asked for.
+    /// The requested public model id.
     pub model: PublicModelId,
     /// Alias that the binding request named the model by, as its answer does; `None` for the id.
     pub alias: Option<ModelAlias>,
@@ -73,11 +73,11 @@ pub struct Operation {
     pub created_at: Timestamp,
     /// Moment of this generation's T1 or T7; its counters move in the windows of this moment.
     pub admitted_at: Timestamp,
-    /// Moment after which whoever meets it may reap it, however alive its node looks.
+    /// Moment after which any process may reap it, even if its node looks alive.
     pub deadline: Timestamp,
-    /// Set once its caller asked to have it cancelled (T2c); never unset.
+    /// Set once its caller requested its cancellation (T2c); never unset.
     pub cancel_asked: bool,
-    /// Attempts as the owner told them with its ending; empty while leased and after a reap.
+    /// Attempts as the owner reported them with its ending; empty while leased and after a reap.
     pub attempts: Arc<[Attempt]>,
     /// Phase: decides which events may change it.
     pub phase: Phase,
@@ -95,10 +95,9 @@ impl Operation {
         self.alias.as_ref().map_or_else(|| self.model.as_str(), ModelAlias::as_str)
     }
 
-    /// Time until the next generation may begin, once it is open: zero after generations 1 and 2,
-    /// so that a client's own few retries are not held up; then 2^(generation − 2) s, 60 s at most,
-    /// from the admission of the last. Every generation writes rows that stay for ever, whoever
-    /// retries how often.
+    /// Time until the next generation may begin, once it is open: zero after generations 1 and 2, so that a
+    /// client's own few retries are not held up; then 2^(generation − 2) s, 60 s at most, from the admission of
+    /// the last. Every generation writes rows that stay for ever, so retries are bounded for every client.
     #[must_use]
     pub fn reopens_in(&self, now: Timestamp) -> Duration {
         // Generations 1 and 2 both shift by 0, which is 1 here and no wait. Generation 66 and later
@@ -112,9 +111,8 @@ impl Operation {
         self.admitted_at.after(wait).since(now).min(wait)
     }
 
-    /// Corrections that the ending makes to what this generation reserved of its API key's limits;
-    /// empty until it ends. An abandoned row does not tell whether anything was sent: it is taken
-    /// for sent.
+    /// Corrections that the ending makes to the reservations of this generation in its API key's limits; empty
+    /// until it ends. An abandoned row does not show whether the request was sent: it is taken for sent.
     #[must_use]
     pub fn corrections(&self) -> Vec<CounterMove> {
         match &self.phase {
@@ -214,7 +212,7 @@ impl Phase {
         matches!(self, Self::Leased | Self::Recorded(_))
     }
 
-    /// The billing fact, where there is one.
+    /// The billing fact, if there is one.
     #[must_use]
     pub const fn usage(&self) -> Option<&UsageRecord> {
         match self {
@@ -296,8 +294,8 @@ impl Version {
     }
 }
 
-/// Request that a key is bound to: two keyed hashes, which confirm no guessed prompt to whoever has
-/// the rows alone.
+/// Request that a key is bound to: two keyed hashes, by which a reader of the rows alone can confirm no guessed
+/// prompt.
 ///
 /// ```
 /// use holdfast_testkit::sample;
@@ -317,8 +315,8 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// True where both stand for one request: the same bytes under one server secret, else the same
-    /// fingerprint under the same terms.
+    /// True if both stand for one request: the same bytes under one server secret, else the same fingerprint
+    /// under the same terms.
     #[must_use]
     pub fn is_same_request(&self, other: &Self) -> bool {
         // Equal bytes are one request whatever the contract's version: only the key of the digest
@@ -329,8 +327,8 @@ impl Binding {
     }
 }
 
-/// Task that an operation belongs to: the claim id decides, the node says through whom it is
-/// leased. Never (node, number) alone: two tasks of one process may claim one key at once.
+/// Task that an operation belongs to: the claim id decides, the node is the one through which it is leased.
+/// Never (node, number) alone: two tasks of one process may claim one key at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     /// Claim id, made by that task.
@@ -344,7 +342,7 @@ pub struct Owner {
 pub struct Node {
     /// Name, configured or made up at the start.
     pub name: NodeName,
-    /// Incarnation: tells it from all processes that ever had the name.
+    /// Incarnation: distinguishes it from all processes that ever had the name.
     pub incarnation: Incarnation,
 }
 
@@ -388,7 +386,7 @@ pub struct SealedResult {
     pub nonce: [u8; 12],
     /// Ciphertext and tag.
     pub sealed: Arc<[u8]>,
-    /// Bytes of it that a load left where they are: `sealed` is empty then, and
+    /// Bytes of it that a load left in the store: `sealed` is empty then, and
     /// [`Journal::result`](crate::Journal::result) reads them. 0: it is all here.
     pub withheld: usize,
 }
@@ -398,7 +396,7 @@ debug_as!(
     it.sealed.len().max(it.withheld), it.credential,
 );
 
-/// Attempt at a route, as its operator is told of it.
+/// Attempt at a route, as its operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
     /// The configured provider and its model.
@@ -407,10 +405,10 @@ pub struct Attempt {
     pub class: Cow<'static, str>,
     /// Time that it took.
     pub latency: Duration,
-    /// True where the provider may bill it.
+    /// True if the provider may bill it.
     pub may_be_billed: bool,
     /// Reason why its answer could not be read, or the field for which the request was turned away, in words of
-    /// ours; `None` where the class says it all.
+    /// ours; `None` if the class is enough.
     pub reason: Option<Cow<'static, str>>,
 }
 
@@ -420,7 +418,7 @@ pub struct Attempt {
 /// use holdfast_domain::{Event, Refusal, Snapshot, decide};
 /// use holdfast_testkit::sample;
 ///
-/// // Nothing stands in the way of a claim where the key is not bound; there is nothing to settle.
+/// // An unbound key is free to claim; there is no result to settle.
 /// let vacant = Snapshot::vacant(sample::NOW);
 /// assert!(decide(&vacant, Event::Claim(Box::new(sample::claim().build()))).is_ok());
 /// assert_eq!(decide(&vacant, Event::Settle).unwrap_err(), Refusal::Missing);
@@ -453,7 +451,7 @@ pub enum Situation {
     NotStarted,
     /// Leased, and its owner's lease is live.
     InProgress,
-    /// Leased without a live lease, or recorded: it wants to be reaped or settled.
+    /// Leased without a live lease, or recorded: it is to be reaped or settled.
     Stale,
     /// Completed, refused or abandoned: its answer is final.
     Completed,

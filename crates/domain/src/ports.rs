@@ -3,10 +3,10 @@
 //!
 //! | port | keeps or does |
 //! |---|---|
-//! | [`Journal`] | operations, holds and the book: the only one that moves money |
+//! | [`Journal`] | operations, holds and the ledger: the only one that moves money |
 //! | [`Nodes`] | leases of running processes |
 //! | [`ApiKeys`], [`Wallets`], [`Prices`] | credentials, balances, price versions |
-//! | [`Provider`], [`Sink`] | runs a model; takes what it says |
+//! | [`Provider`], [`Sink`] | runs a model; receives its output |
 //! | [`Statistics`] | counts of refused requests and of attempts on routes, and the newest of them |
 //! | [`Pause`] | the wait between two offers |
 //!
@@ -52,7 +52,7 @@ use crate::{
 /// Cause below a port, for the log.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// The store cannot be reached or does not work; nothing is known to have changed.
+/// The store cannot be reached or does not work; no change is known to have been made.
 #[derive(Debug, thiserror::Error)]
 #[error("the store is unavailable")]
 pub struct Unavailable(#[source] pub Cause);
@@ -61,28 +61,28 @@ pub struct Unavailable(#[source] pub Cause);
 /// about SQL are its business; what changes and why is not.
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Reads one operation with its sealed result, its owner's node row and the database's clock. A
-    /// journal may withhold the bytes of a large result, and then says how many they are.
+    /// Reads one operation with its sealed result, its owner's node row and the database's clock. A journal may
+    /// withhold the bytes of a large result, and then returns their number.
     async fn load(&self, operation: OperationId) -> Result<Snapshot, Unavailable>;
 
-    /// Reads an operation's sealed result, all of it; `None` where it is not kept (any more). To be
-    /// overridden where loads withhold anything.
+    /// Reads an operation's sealed result, all of it; `None` if it is not kept (any more). To be overridden by
+    /// a journal whose loads withhold results.
     async fn result(&self, operation: OperationId) -> Result<Option<SealedResult>, Unavailable> {
         Ok(self.load(operation).await?.result)
     }
 
-    /// Reads the database's clock, the same that loads and receipts tell: proof that it can be read.
+    /// Reads the database's clock, the same as in loads and receipts: proof that it can be read.
     async fn clock(&self) -> Result<Timestamp, Unavailable>;
 
-    /// Commits one change durably, all of it or nothing. Cancel safe: a dropped future does not undo it.
+    /// Commits one change durably, all of it or none. Cancel safe: a dropped future does not undo it.
     ///
     /// # Errors
     ///
     /// A [`CommitError`], judged in the order conflict, revision of the limits, limits, funds, permanent ids.
     async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError>;
 
-    /// Operations that may want reaping or settling, oldest first: recorded ones, and leased ones
-    /// past their deadline or whose node row is missing, expired or of another incarnation.
+    /// Operations that may be due for reaping or settling, oldest first: recorded ones, and leased ones past
+    /// their deadline or whose node row is missing, expired or of another incarnation.
     async fn due(&self, limit: u32) -> Result<Vec<OperationId>, Unavailable>;
 
     /// The operations leased to a node.
@@ -93,9 +93,9 @@ pub trait Journal: Send + Sync {
         Ok(false)
     }
 
-    /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, of
-    /// fewer where it is large, and says of how many: none once there are no more. The rows stay for ever.
-    /// A store may delete as many of what it keeps for a while beside them.
+    /// Deletes the sealed content of at most `limit` operations that ended longer than `age` ago, of fewer if
+    /// it is large, and returns their number: zero once there are no more. The rows stay for ever. A store may
+    /// delete as many of its other temporary rows with them.
     async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable>;
 }
 
@@ -117,7 +117,7 @@ pub struct LeasedOperation {
     pub operation: OperationId,
     /// Claim that it is leased under.
     pub claim: ClaimId,
-    /// True once its caller asked to have it cancelled.
+    /// True once its caller requested its cancellation.
     pub cancel_asked: bool,
 }
 
@@ -130,7 +130,7 @@ impl From<&Operation> for LeasedOperation {
 /// Way in which a process comes to its node's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseMode {
-    /// At the start, where something else (a file lock) proves that nobody else has the name.
+    /// At the start, if other evidence (a file lock) proves that no other process has the name.
     Take,
     /// At the start: only if the name is free or its lease has expired.
     TakeExpired,
@@ -171,13 +171,13 @@ pub trait Nodes: Send + Sync {
     /// Removes the row, if it is still this incarnation's.
     async fn leave(&self, node: &Node) -> Result<(), Unavailable>;
 
-    /// Writes into the row, if it is still this incarnation's, where others reach the process. It stays for
-    /// as long as the incarnation has the name. A store of which no process asks another may keep none.
+    /// Writes the address of the process into the row, if it is still this incarnation's. It stays for as long
+    /// as the incarnation has the name. A store without relays between processes may keep none.
     async fn advertise(&self, _node: &Node, _address: &NodeAddress) -> Result<(), Unavailable> {
         Ok(())
     }
 
-    /// Address of that process; `None` when it has not said so, or another has the name.
+    /// Address of that process; `None` if it has not published one, or another has the name.
     async fn address(&self, _node: &Node) -> Result<Option<NodeAddress>, Unavailable> {
         Ok(None)
     }
@@ -197,8 +197,8 @@ pub struct KnownCredential {
 }
 
 impl KnownCredential {
-    /// True where it is accepted no more. A revoked API key is not, whatever the clock says: a
-    /// clock that is set back does not give it back.
+    /// True if it is accepted no more. A revoked API key is not, at any time of the clock: a clock that is set
+    /// back does not give it back.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         // The end itself is not within: from that moment on the credential is refused.
@@ -268,7 +268,7 @@ pub trait Wallets: Send + Sync {
     /// The newest `limit` transfers of a wallet, oldest of them first.
     async fn transfers(&self, id: WalletId, limit: u32) -> Result<Vec<LedgerEntry>, Unavailable>;
 
-    /// Reads a posting again, for whoever offered it twice.
+    /// Reads a posting again, after it was offered twice.
     async fn posting(&self, id: PostingId) -> Result<Option<Posting>, Unavailable>;
 }
 
@@ -304,11 +304,11 @@ pub enum AdditionError {
 /// Adds up statistics of all processes. They are no money: an addition whose answer was lost may count twice.
 #[async_trait]
 pub trait Statistics: Send + Sync {
-    /// Adds the counts, and lists the requests in the [ring](crate::statistics::ring) of each API key; all of it or
-    /// nothing. Additions of several processes add up. Cancel safe.
+    /// Adds the counts, and lists the requests in the [ring](crate::statistics::ring) of each API key; all of
+    /// it or none. Additions of several processes add up. Cancel safe.
     async fn add_refusals(&self, refusals: Arc<RefusalBatch>) -> Result<(), AdditionError>;
 
-    /// Adds attempts to the rows of their keys; all of it or nothing. Cancel safe.
+    /// Adds attempts to the rows of their keys; all of it or none. Cancel safe.
     async fn add_route_hours(&self, hours: Arc<Vec<RouteHour>>) -> Result<(), AdditionError>;
 
     /// Keeps these failures, and of each route the newest [`FAILURES_KEPT`](crate::statistics::FAILURES_KEPT). Cancel
@@ -343,12 +343,12 @@ pub struct ConnectionCounts {
 /// Runs models.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Checks that it can do all that a request asks for; as a rule, everything. Whoever claims
-    /// asks before anything is bound, and never sends what it cannot do: a field is not dropped on the way.
+    /// Checks that it can do all that a request contains; as a rule, everything. A claim checks this before its
+    /// key is bound, and never sends an unsupported field: a field is not dropped on the way.
     ///
     /// # Errors
     ///
-    /// [`UnsupportedParam`], the first thing that it cannot do. The same request has the same answer.
+    /// [`UnsupportedParam`], the first unsupported one. The same request has the same answer.
     fn check_supported(&self, _request: &Request) -> Result<(), UnsupportedParam> {
         Ok(())
     }
@@ -358,48 +358,48 @@ pub trait Provider: Send + Sync {
         0
     }
 
-    /// The shape of what its models say with calls of tools and want back: another shape of the same
-    /// name may not be. Nothing where they want nothing back, as a rule.
+    /// The shape of the state that its models send with calls of tools and require back: another shape of the
+    /// same name may not be. `None` if they require none, as a rule.
     fn state_shape(&self) -> Option<&'static str> {
         None
     }
 
     /// Name of its kind in telemetry, by OpenTelemetry's conventions for generative AI
-    /// (`gen_ai.provider.name`), or one of its own where those have none.
+    /// (`gen_ai.provider.name`), or one of its own if those have none.
     fn semantic_name(&self) -> &'static str {
         "_OTHER"
     }
 
-    /// True where calls have a key of their own, which goes along with the request.
+    /// True if calls have a key of their own, which goes along with the request.
     fn takes_key(&self) -> bool {
         false
     }
 
-    /// True where a call whose outcome is unknown is asked again under its key, at a server that may
-    /// have run and charged it. No other route is then tried after it, under any guarantee.
+    /// True if a call whose outcome is unknown is repeated under its key, at a server that may have run and
+    /// charged it. No other route is then tried after it, under any guarantee.
     fn asks_again(&self) -> bool {
         false
     }
 
-    /// Ends the run of a dropped call at a server that keeps keys, and returns its charge; `None` where
-    /// that is not known in time, and at any other server.
+    /// Ends the run of a dropped call at a server that keeps keys, and returns its charge; `None` if that is
+    /// not known in time, and at any other server.
     async fn end_run(&self, _key: RequestKey) -> Option<(Currency, Micros)> {
         None
     }
 
-    /// Learns of its server what calls depend on, at a start: it runs no model and costs nothing. As a
-    /// rule there is nothing to learn.
+    /// Reads from its server the facts that calls depend on, at a start: it runs no model and is free of
+    /// charge. As a rule there are none.
     async fn prepare(&self) {}
 
-    /// Connections that it has now; nothing where it connects to nobody, as a rule.
+    /// Connections that it has now; `None` for a provider without connections, as a rule.
     fn connections(&self) -> Option<ConnectionCounts> {
         None
     }
 
-    /// Runs the call at most once: it is never sent again by whoever implements this, but under the
-    /// call's key to a server that has shown that it keeps keys. Returns the
-    /// usage as reported, unchecked; `None` without a report. Dropping the future cuts the
-    /// call; whether it had run is then unknown, unless the sink was not yet told of its sending.
+    /// Runs the call at most once: an implementation never sends it again, except under the call's key to a
+    /// server that has shown that it keeps keys. Returns the usage as reported, unchecked; `None` without a
+    /// report. Dropping the future cuts the call; whether it had run is then unknown, unless the sink was not
+    /// yet notified of its sending.
     async fn run(
         &self,
         call: &Call,

@@ -1,9 +1,9 @@
 //! Prices of a unit of each kind. A price version never changes its numbers.
 //!
-//! Integers only: micros per million units of a token kind, micros for each request and picture. A
-//! charge is Σ meters × price, in 128 bits, rounded **up** once to a whole micro for an operation:
-//! rounding each kind apart would add up to seven micros that nobody used. An operation carries the
-//! version that was in force at its admission, and is charged by that.
+//! Integers only: micros per million units of a token kind, micros for each request and picture. A charge is Σ
+//! meters × price, in 128 bits, rounded **up** once to a whole micro for an operation: rounding each kind apart
+//! would add up to seven micros that no one used. An operation carries the version that was in force at its
+//! admission, and is charged by that.
 
 use std::fmt;
 use std::sync::Arc;
@@ -70,13 +70,13 @@ impl UnitPrices {
         MeterKind::ALL.iter().zip(self.0).find_map(|(k, r)| (*k == kind).then_some(r)).unwrap_or(0)
     }
 
-    /// Lines of what these meters counted, none of nothing.
+    /// Lines of these meters' counts, none of zero.
     pub fn lines(&self, meters: &Meters) -> impl Iterator<Item = PriceLine> {
         let counted = meters.iter().filter(|(_, units)| *units > 0);
         counted.map(|(kind, units)| PriceLine { kind, units, rate: self.rate(kind) })
     }
 
-    /// Σ meters × price, rounded up once to a whole micro; [`Micros::MAX`] where it does not fit.
+    /// Σ meters × price, rounded up once to a whole micro; [`Micros::MAX`] if it does not fit.
     #[must_use]
     pub fn cost(&self, meters: &Meters) -> Micros {
         // At most nine products of 2^60 × 2^40 × 2^20: all of them fit into 128 bits.
@@ -85,7 +85,7 @@ impl UnitPrices {
         Micros::saturating_from(millionths.div_ceil(MILLION))
     }
 
-    /// The dearest of these kinds, the first of several, and its rate; a request where there is none.
+    /// The dearest of these kinds, the first of several, and its rate; a request if there is none.
     pub(crate) fn dearest(&self, kinds: &[MeterKind]) -> (MeterKind, u64) {
         let rates = kinds.iter().map(|kind| (*kind, self.rate(*kind)));
         let dearer = |one: (MeterKind, u64), other: (MeterKind, u64)| {
@@ -100,8 +100,8 @@ impl UnitPrices {
 #[error("a rate is at most {} micros", UnitPrices::RATE_MAX)]
 pub struct BadRate;
 
-/// Tariff of a model: its first rates, and those of a tier where the prompt is longer than that
-/// tier's threshold. A request has one tier, for all that it used up.
+/// Tariff of a model: its first rates, and those of a tier if the prompt is longer than that tier's threshold.
+/// A request has one tier, for all of its usage.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Tariff {
     rates: UnitPrices,
@@ -137,7 +137,7 @@ impl Tariff {
     ///
     /// # Errors
     ///
-    /// [`BadTiers`] where they are too many or out of order.
+    /// [`BadTiers`] if they are too many or out of order.
     pub fn with_tiers(rates: UnitPrices, tiers: Vec<Tier>) -> Result<Self, BadTiers> {
         if tiers.len() > Self::TIERS_MAX {
             return Err(BadTiers::TooMany);
@@ -190,7 +190,7 @@ impl Tariff {
     }
 
     /// Σ meters × the rates of the tier that their prompt has, rounded up once to a whole micro;
-    /// [`Micros::MAX`] where it does not fit.
+    /// [`Micros::MAX`] if it does not fit.
     #[must_use]
     pub fn cost(&self, meters: &Meters) -> Micros {
         self.applied(meters).cost(meters)
@@ -204,8 +204,8 @@ impl From<UnitPrices> for Tariff {
     }
 }
 
-/// Cost of a route to the operator, who pays its provider. Callers never see it, and the ledger
-/// knows nothing of it.
+/// Cost of a route to the operator, who pays its provider. Callers never see it, and the ledger does not
+/// contain it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProviderCost {
     /// Currency of the cost. Only operations that are paid in it keep one, so that both can be
@@ -216,7 +216,7 @@ pub struct ProviderCost {
 }
 
 impl ProviderCost {
-    /// Cost of a run with these meters; `None` where it was paid in another currency.
+    /// Cost of a run with these meters; `None` if it was paid in another currency.
     #[must_use]
     pub fn of(&self, meters: &Meters, paid_in: Currency) -> Option<Micros> {
         // Never converted: a rate of exchange would be one more number that nobody can check.
@@ -247,7 +247,7 @@ impl PriceVersionId {
         &self.0
     }
 
-    /// Public id of the model; `None` where a row holds another name than [`Self::new`] gives.
+    /// Public id of the model; `None` if a row holds another name than [`Self::new`] gives.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
         // From the end: the model's id has a slash of its own.

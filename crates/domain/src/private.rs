@@ -1,12 +1,11 @@
-//! Content that must not print: what was asked and answered, and what keeps it. A type that holds
-//! such content wraps it where it stands and derives its `Debug`, so that a field that is added later
-//! cannot be forgotten by hand-written code.
+//! Content that must not print: requests, answers, and the types that keep them. A type that holds such content
+//! wraps it in its field and derives its `Debug`, so that a field that is added later cannot be forgotten by
+//! hand-written code.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// Content of a caller or a provider. `Debug` shows its length in bytes, and nothing else shows any
-/// of it.
+/// Content of a caller or a provider. `Debug` shows its length in bytes, and no formatter shows its text.
 ///
 /// ```
 /// use holdfast_domain::private::Private;

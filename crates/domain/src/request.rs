@@ -1,16 +1,14 @@
-//! The normalized request: what the fingerprint hashes and what providers translate, from the same
-//! value and from nothing else. So the same fingerprint means the same upstream request. Less than
-//! all of it goes up ([`Request::make_outgoing`]), never anything else.
+//! The normalized request: the only value that the fingerprint hashes and that providers translate. So the same
+//! fingerprint means the same upstream request. A provider may get less than all of it
+//! ([`Request::make_outgoing`]), and never any other content.
 //!
-//! Normal form: absent and default are one value where no provider can tell them apart, and two
-//! where one can; the last step to it is [`Request::fold`]. Numbers are exact decimals, maps are
-//! sorted, JSON that passes through is text in one spelling. A field that is added here has to be
-//! fed to [`fingerprint`], whose strings [`CostFactors`] counts: else it is free of charge, and
-//! invisible to a retry.
+//! Normal form: absent and default are one value if no provider can distinguish them, and two if one can; the
+//! last step to it is [`Request::fold`]. Numbers are exact decimals, maps are sorted, JSON that passes through
+//! is text in one spelling. A field that is added here has to be fed to [`fingerprint`], whose strings
+//! [`CostFactors`] counts: else it is free of charge, and invisible to a retry.
 //!
-//! Not here: how it is spelled (that is the wire's), how the answer travels (`stream` is no part of
-//! what is asked for), and the model's contract, which joins it in [`crate::hold`] and in
-//! [`fingerprint`].
+//! Not here: its spelling (that is the wire's), the transport of the answer (`stream` is no part of the
+//! request), and the model's contract, which joins it in [`crate::hold`] and in [`fingerprint`].
 
 /// An enum whose variants have names on the wire.
 macro_rules! named {
@@ -65,8 +63,7 @@ pub use self::option::{
 pub use self::tool::{CustomTool, Function, FunctionChoice, Tool, ToolChoice, ToolMode};
 use crate::model::PublicModelId;
 
-/// Chat completion request in normal form. Ranges are checked by whoever reads one
-/// (the wire does), not here.
+/// Chat completion request in normal form. Ranges are checked by its reader (the wire), not here.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Request {
     /// The public id, as sent.
@@ -75,7 +72,7 @@ pub struct Request {
     pub messages: Vec<Message>,
     /// `max_tokens` or `max_completion_tokens`; at least one.
     pub max_output_tokens: Option<u64>,
-    /// Choices wanted: 1 to 128.
+    /// Number of choices: 1 to 128.
     pub n: u32,
     /// 0 to 2.
     pub temperature: Option<Decimal>,
@@ -93,9 +90,9 @@ pub struct Request {
     pub user: Option<String>,
     /// At most 16 pairs.
     pub metadata: BTreeMap<String, String>,
-    /// True where the answer is to say how likely its tokens were.
+    /// True if the answer is to include the likeliness of its tokens.
     pub logprobs: bool,
-    /// Number of other tokens that it says that of: 0 to 20, with `logprobs` only.
+    /// Number of alternative tokens with theirs: 0 to 20, with `logprobs` only.
     pub top_logprobs: Option<u8>,
     /// By token id: -100 to 100.
     pub logit_bias: BTreeMap<String, i8>,
@@ -109,7 +106,7 @@ pub struct Request {
     pub functions: Vec<Function>,
     /// Choice among the functions.
     pub function_call: Option<FunctionChoice>,
-    /// The shape of the answer, where it is not plain text.
+    /// The shape of the answer, if it is not plain text.
     pub response_format: Option<ResponseFormat>,
     /// Kinds of content that the model answers with.
     pub modalities: Modalities,
@@ -119,7 +116,7 @@ pub struct Request {
     pub prediction: Option<Opaque>,
     /// Effort that the model spends on thinking.
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// Length of what it says.
+    /// Length of the answer.
     pub verbosity: Option<Verbosity>,
     /// Tier that serves the request.
     pub service_tier: Option<ServiceTier>,
@@ -147,7 +144,7 @@ impl Request {
     pub const WORDS: [&str; 4] =
         ["reasoning_effort", "verbosity", "service_tier", "prompt_cache_retention"];
 
-    /// Request to a model to go on with a conversation, and for nothing else.
+    /// Request to a model to go on with a conversation, without options.
     #[must_use]
     pub const fn new(model: PublicModelId, messages: Vec<Message>) -> Self {
         Self {

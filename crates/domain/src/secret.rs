@@ -1,15 +1,15 @@
-//! Keys derived from secrets, each for one use. Nothing in here prints a secret.
+//! Keys derived from secrets, each for one use. No type in here prints a secret.
 //!
 //! | key or proof | derived from | so that |
 //! |---|---|---|
 //! | verifier | server secret, credential secret | a stolen database confirms no credential |
 //! | admin verifier | the same, under a noun of its own | no API key is an admin key |
-//! | trail key | server secret | a stolen database writes no row of the trail |
+//! | trail key | server secret | a stolen database writes no row of the audit log |
 //! | fingerprint, digest, pseudonym key | server secret, API key | rotation changes none of them |
 //! | webhook key | server secret, webhook, generation | a stolen database signs no delivery |
-//! | device key | server secret | nobody makes the mark of a browser that signed in before |
+//! | device key | server secret | an attacker cannot forge the mark of a browser that signed in before |
 //! | settings key | server secret | a stolen database confirms no guessed setting |
-//! | cursor key | server secret | a cursor of a list shows no number of a row, and nobody makes one |
+//! | cursor key | server secret | a cursor of a list shows no number of a row, and cannot be forged |
 //! | upstream key | server secret, operation, generation, route | a provider that keeps keys runs a route once |
 //! | result key | credential secret, operation | database and configuration open no result |
 //! | relay proof, relay key | result key, claim, nonces | two nodes trust each other for one run |
@@ -91,7 +91,7 @@ impl ServerSecret {
         Ok(Self { bytes: bytes.into(), id: ServerSecretId([a, b, c, d, e, f, g, h]) })
     }
 
-    /// Names the secret without telling it: rows remember by this which secret they were made with.
+    /// Names the secret without revealing it: rows remember by this which secret they were made with.
     #[must_use]
     pub const fn id(&self) -> ServerSecretId {
         self.id
@@ -107,8 +107,8 @@ impl ServerSecret {
         )))
     }
 
-    /// Verifier that is stored instead of an admin credential's secret. Its context is its own: no
-    /// credential of an API key is one of an admin key, whatever table somebody copies it to.
+    /// Verifier that is stored instead of an admin credential's secret. Its context is its own: no credential
+    /// of an API key is one of an admin key, even if its row is copied to the other table.
     #[must_use]
     pub fn admin_verifier(&self, secret: &CredentialSecret) -> Verifier {
         let parts = [&self.bytes[..], &secret.0[..]];
@@ -136,15 +136,15 @@ impl ServerSecret {
         BodyDigestKey(derived("holdfast 2026-11 body digest v1", &parts))
     }
 
-    /// The key under which an API key's end users are told to providers.
+    /// The key under which an API key's end users are named to providers.
     #[must_use]
     pub fn pseudonym_key(&self, api_key: ApiKeyId) -> PseudonymKey {
         let parts = [&self.bytes[..], &api_key.to_bytes()[..]];
         PseudonymKey(derived("holdfast 2026-11 pseudonym v1", &parts))
     }
 
-    /// The key that signs deliveries of a webhook. Another generation is another key: that is how
-    /// the secret of a webhook is rotated, and nothing of it is stored.
+    /// The key that signs deliveries of a webhook. Another generation is another key: that is how the secret of
+    /// a webhook is rotated, and no part of it is stored.
     #[must_use]
     pub fn webhook_key(&self, webhook: WebhookId, generation: u32) -> WebhookKey {
         let parts = [&self.bytes[..], &webhook.to_bytes()[..], &generation.to_be_bytes()[..]];
@@ -180,8 +180,8 @@ impl ServerSecret {
         RequestKey::of_random(half)
     }
 
-    /// The key under which nodes digest their settings. Nodes that write under different secrets have
-    /// different digests, whatever else their files say.
+    /// The key under which nodes digest their settings. Nodes that write under different secrets have different
+    /// digests, even if their files are equal otherwise.
     #[must_use]
     pub fn settings_key(&self) -> SettingsKey {
         SettingsKey(derived("holdfast 2026-11 settings v1", &[&self.bytes]))
@@ -195,7 +195,7 @@ debug_as!(ServerSecret as it: "ServerSecret({})", it.id());
 #[error("a server secret has at least {} bytes", ServerSecret::LEN_MIN)]
 pub struct SecretTooShort;
 
-/// Id of the server secret that something was made with. Tells nothing of the secret.
+/// Id of the server secret that a row was made with. Reveals no part of the secret.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerSecretId([u8; 8]);
 
@@ -221,8 +221,8 @@ impl fmt::Display for ServerSecretId {
 
 debug_as!(ServerSecretId as it: "ServerSecretId({it})");
 
-/// The secret half of a credential: 256 random bits that only its bearer has. Comparison takes the same
-/// time whatever differs.
+/// The secret half of a credential: 256 random bits that only its bearer has. Comparison takes the same time
+/// for all values.
 #[derive(Clone, Eq)]
 pub struct CredentialSecret([u8; 32]);
 
@@ -253,7 +253,7 @@ impl CredentialSecret {
     }
 }
 
-/// Verifier that a credential is checked against. Comparison takes the same time whatever differs.
+/// Verifier that a credential is checked against. Comparison takes the same time for all values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Verifier(blake3::Hash);
 
@@ -329,9 +329,9 @@ impl SettingsKey {
 }
 
 impl PseudonymKey {
-    /// Pseudonym that a provider is told instead of a name that the caller has for an end user or a
-    /// cache: 22 letters and digits. Equal names of one API key have one pseudonym; nobody without
-    /// the key can tell which, or make that of another API key's name.
+    /// Pseudonym that a provider gets instead of a caller's name for an end user or a cache: 22 letters and
+    /// digits. Equal names of one API key have one pseudonym; without the key it cannot be matched to a name,
+    /// or made of another API key's name.
     #[must_use]
     pub fn pseudonym(&self, name: &str) -> String {
         // Half of the hash: 128 bits are 22 digits, and no two names meet by chance.
@@ -371,7 +371,7 @@ pub struct Fingerprint(blake3::Hash);
 pub struct SettingsDigest(blake3::Hash);
 
 impl fmt::Display for SettingsDigest {
-    /// The first 16 hexadecimal digits: enough for people to tell two files apart.
+    /// The first 16 hexadecimal digits: enough for people to distinguish two files.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.as_bytes().iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))
     }

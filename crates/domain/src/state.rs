@@ -1,16 +1,15 @@
-//! States: what a provider's model says with a call of a tool and wants back with the call's
-//! result, like signatures, or thoughts that only it can read. No part of an answer: callers never
-//! see them.
+//! States: data that a provider's model sends with a call of a tool and requires back with the call's result,
+//! like signatures, or thoughts that only it can read. No part of an answer: callers never see them.
 //!
-//! A state goes back to the provider and the model of its [`Origin`] alone: another one could not
-//! read it, and must not be sent it. Where one is gone, whoever wants it must do without.
+//! A state goes back only to the provider and the model of its [`Origin`]: another one could not read it, and
+//! must not be sent it. If one is gone, the provider must do without.
 
 use std::collections::BTreeMap;
 
 use crate::private::Private;
 use crate::secret::derived;
 
-/// State that came with a call. Opaque to all but the kind of provider whose model said it.
+/// State that came with a call. Opaque to all but the kind of provider whose model sent it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderState(Private<Box<str>>);
 
@@ -18,7 +17,7 @@ impl ProviderState {
     /// Most bytes of a state, 1 MiB. A longer one is not kept.
     pub const LEN_MAX: usize = 1 << 20;
 
-    /// State of this text; `None` where that is empty or too long.
+    /// State of this text; `None` if that is empty or too long.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         (1..=Self::LEN_MAX).contains(&text.len()).then(|| Self(Private(text.into())))
@@ -34,7 +33,7 @@ impl ProviderState {
 /// States of earlier calls, by the ids that callers know the calls by.
 pub type ProviderStates = BTreeMap<String, ProviderState>;
 
-/// Origin of a state, and the only place where it goes back to: a hash, which names nobody.
+/// Origin of a state, and the only route to which it goes back: a hash, which reveals no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin([u8; 32]);
 

@@ -49,7 +49,7 @@ pub struct RefusedRequest {
     pub shortage: Option<Shortage>,
 }
 
-/// Amounts of a refusal for want of money, in micros of the wallet's currency.
+/// Amounts of a refusal for lack of money, in micros of the wallet's currency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shortage {
     /// Hold that the request needed.
@@ -76,7 +76,7 @@ pub struct RefusalHour {
 pub struct RefusalCount {
     /// Requests that are counted.
     pub of: RefusalHour,
-    /// Their number; above zero.
+    /// Number of the requests; above zero.
     pub count: u64,
 }
 

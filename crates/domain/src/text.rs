@@ -8,12 +8,12 @@
 //! |---|---|
 //! | letters, marks, numbers, punctuation, symbols of Unicode | accepted |
 //! | control, format, unassigned, private, surrogate; line and paragraph separators | refused |
-//! | default-ignorable ones of every category, and blank symbols | refused: nothing is seen |
+//! | default-ignorable ones of every category, and blank symbols | refused: invisible |
 //! | U+200D between two emoji, U+FE0F after one, flags of tags | accepted: one picture |
 //! | spaces other than U+0020, such as U+00A0 and U+3000 | accepted, stored as U+0020 |
 //!
-//! [`normal_form`] is Unicode's NFC with plain spaces, and without a U+FE0F that changes nothing. Rows
-//! that were written before the rule stay as they are: [`spellings`] finds them.
+//! [`normal_form`] is Unicode's NFC with plain spaces, and without a U+FE0F that has no effect. Rows that were
+//! written before the rule stay as they are: [`spellings`] finds them.
 //!
 //! [`bounded`] is a text of a length without blanks around it, [`name`] the one of a wallet or an API key.
 //!

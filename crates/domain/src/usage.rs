@@ -31,8 +31,8 @@ pub enum MeterKind {
     AudioOutput,
     /// Requests: always one for a run.
     Request,
-    /// Images in the prompt that are priced each. Providers do not report them: they are the
-    /// request's own count, added to the meters where a run is metered.
+    /// Images in the prompt that are priced each. Providers do not report them: they are the request's own
+    /// count, added to the meters when a run is metered.
     Image,
 }
 
@@ -44,7 +44,7 @@ impl MeterKind {
     /// [`Self::Input`] is kept.
     pub const UNIT: Self = Self::Input;
 
-    /// Things that are priced each, as [`Self::Request`] is kept.
+    /// Units that are priced each, as [`Self::Request`] is kept.
     pub const THING: Self = Self::Request;
 
     /// Every kind, in the order in which rows and answers list them.
@@ -77,7 +77,7 @@ impl MeterKind {
         }
     }
 
-    /// True where the price is for a million of it (tokens), false where it is for each.
+    /// True if the price is for a million of it (tokens), false if it is for each.
     #[must_use]
     pub const fn per_million(self) -> bool {
         match self {
@@ -98,7 +98,7 @@ impl MeterKind {
 /// ```
 /// use holdfast_domain::usage::{MeterKind, Meters};
 ///
-/// // Work that is no chat: one thing, and what was measured of it.
+/// // Work that is no chat: one unit, and its measured minutes.
 /// let minutes = Meters::text(90, 0).unwrap();
 /// assert_eq!((minutes.count(MeterKind::Request), minutes.count(MeterKind::Input)), (1, 90));
 /// ```
@@ -110,7 +110,7 @@ pub struct Meters([u64; MeterKind::COUNT]);
 impl Meters {
     /// Largest count that is believed: about 1.1 × 10^12.
     pub const COUNT_MAX: u64 = 1 << 40;
-    /// Completion tokens that are believed beyond twice what was asked for.
+    /// Completion tokens that are believed beyond twice the requested number.
     const COMPLETION_SLACK: u64 = 1_024;
 
     /// Meters of these counts.
@@ -151,13 +151,13 @@ impl Meters {
         }))
     }
 
-    /// Meters of one thing, and no units.
+    /// Meters of a count of one, without token units.
     #[must_use]
     pub fn thing() -> Self {
         Self::estimated(0, 0)
     }
 
-    /// Meters of one thing of so many units, which end at the largest count that is believed.
+    /// Meters of a count of one with so many units, which end at the largest count that is believed.
     #[must_use]
     pub fn units(units: u64) -> Self {
         Self::estimated(units, 0)
@@ -200,8 +200,7 @@ impl Meters {
         self.sum(&[MeterKind::Output, MeterKind::Reasoning, MeterKind::AudioOutput])
     }
 
-    /// Most completion tokens that are believed of a run that was asked for so many: twice as many
-    /// and 1,024.
+    /// Most completion tokens that are believed of a run with this requested bound: twice as many and 1,024.
     #[must_use]
     pub const fn completion_max(asked_for: u64) -> u64 {
         // The slack is for small bounds: twice 16 tokens would not believe a short thought.
@@ -222,9 +221,9 @@ pub struct BadCount;
 /// Source of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetersSource {
-    /// The provider said so.
+    /// The provider reported it.
     Reported,
-    /// The provider said nothing believable: counted from the text.
+    /// The provider reported no believable count: counted from the text.
     Estimated,
 }
 
@@ -248,7 +247,7 @@ pub struct MeterReading {
     pub source: MetersSource,
     /// Differences between the meters and the provider's report.
     pub reasons: UsageReasons,
-    /// Cost of the run at the provider, in the wallet's currency; `None` where nobody has said. No
-    /// charge is made of it, and it moves no money.
+    /// Cost of the run at the provider, in the wallet's currency; `None` if it was not reported. No charge is
+    /// made of it, and it moves no money.
     pub provider_cost: Option<Micros>,
 }

@@ -15,6 +15,6 @@ pub struct Wallet {
     pub available: Micros,
     /// Amount that running operations reserve.
     pub held: Micros,
-    /// Moment since which nothing new runs on it. What runs goes on.
+    /// Moment since which no new operation runs on it. Active ones go on.
     pub suspended_at: Option<Timestamp>,
 }

@@ -3,14 +3,13 @@
 //! A family is one file: its actions, the facts that each needs, and what follows. `row` and `decide` are its two lists;
 //! those of this file only name the families.
 //!
-//! Order of a judgement: the request key first ([`replay`]), then whether the thing is there, then whether it was
-//! edited meanwhile, then names, and then the rules of the thing itself. So a repetition is answered
-//! whatever has become of the thing, and a refusal names the first cause that its sender can mend.
-//! Whatever time or a setting changes is judged here for that reason: ends that pass, bounds that
-//! somebody moves.
+//! Order of a judgement: the request key first ([`replay`]), then the existence of the resource, then edits in
+//! the meantime, then names, and then the rules of the resource itself. So a repetition is answered even if the
+//! resource has changed since, and a refusal names the first cause that its sender can correct. Rules that time
+//! or a setting changes are judged here for that reason: ends that pass, bounds that an operator moves.
 //!
-//! A change that changes nothing is done, with no write and no row of the trail. Never in here: a clock or a store but
-//! for [`Facts`], which are read before anything is judged by them.
+//! A change without a difference is done, with no write and no row of the audit log. Never in here: a clock or
+//! a store but for [`Facts`], which are read before the judgement.
 
 pub(super) mod admin_key;
 pub(super) mod api_key;
@@ -40,7 +39,7 @@ use super::{
 use crate::Timestamp;
 use crate::credential::CREDENTIALS_MAX;
 
-/// Change that a command asks for.
+/// Change that a command makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountAction {
     /// A change of a wallet.
@@ -51,7 +50,7 @@ pub enum AccountAction {
     Post(NewPosting),
     /// A change of a job.
     Job(JobAction),
-    /// A row of the audit log and nothing else.
+    /// Only a row of the audit log.
     Note(Note),
     /// A change of an admin key.
     AdminKey(AdminKeyAction),
@@ -64,9 +63,9 @@ pub enum AccountAction {
 /// New resource or secret of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Creation {
-    /// Nothing.
+    /// No resource.
     Nothing,
-    /// A resource whose id nobody else has chosen.
+    /// A resource whose id no other actor has chosen.
     Thing(Thing),
     /// A credential of a key, or a link of a person, that existed before: another offer may have made another one.
     Secret,
@@ -93,8 +92,8 @@ impl AccountAction {
 ///
 /// # Errors
 ///
-/// [`AccountRefusal::RequestKeyConflict`] where it is bound to another request, and
-/// [`AccountRefusal::PersonEnded`] where nobody can say any more whom it has invited.
+/// [`AccountRefusal::RequestKeyConflict`] if it is bound to another request, and
+/// [`AccountRefusal::PersonEnded`] if the person that it has invited is unknown by now.
 pub fn replay(
     record: &RequestRecord,
     command: &AccountCommand,
@@ -122,7 +121,7 @@ pub fn replay(
 ///
 /// # Errors
 ///
-/// A refusal: nothing may be written but its event. A fact that could not be read.
+/// A refusal: only its event may be written. Or a fact that could not be read.
 pub async fn decide<F: Facts>(
     command: &AccountCommand,
     facts: &mut F,
@@ -139,7 +138,7 @@ pub async fn decide<F: Facts>(
     }
 }
 
-/// Refuses an edit of something that has changed since its actor saw it.
+/// Refuses an edit of a resource that has changed since its actor saw it.
 fn expect(expected: Option<u32>, edited: u32) -> Result<(), AccountRefusal> {
     match expected {
         Some(expected) if expected != edited => Err(AccountRefusal::EditConflict { edited }),
@@ -147,13 +146,13 @@ fn expect(expected: Option<u32>, edited: u32) -> Result<(), AccountRefusal> {
     }
 }
 
-/// Refuses an end that is not to come. Judged here and not where it was read: a repetition that
-/// comes after the end is answered from its request key.
+/// Refuses an end in the past. Judged here and not by its reader: a repetition that comes after the end is
+/// answered from its request key.
 fn refuse_passed(ends_at: Option<Timestamp>, now: Timestamp) -> Result<(), AccountRefusal> {
     if ends_at.is_some_and(|end| end <= now) { Err(AccountRefusal::EndPassed) } else { Ok(()) }
 }
 
-/// Refuses so many new things of a kind if the wallet would have more in force than the bound.
+/// Refuses so many new resources of a kind if the wallet would have more in force than the bound.
 fn refuse_more(
     kind: BoundedKind,
     new: usize,

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use crate::{AdminKeyId, PersonId};
 
-/// Identity of whoever changes something. It outlives sessions and credentials: request keys are
-/// bound for it.
+/// Identity of an actor that makes changes. It outlives sessions and credentials: request keys are bound for
+/// it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ActorId {
-    /// The command line beside the database. Whoever has that needs no key.
+    /// The command line with direct database access, which needs no key.
     Local,
     /// An admin key, whichever of its credentials was shown.
     AdminKey(AdminKeyId),

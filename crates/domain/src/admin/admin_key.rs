@@ -1,8 +1,8 @@
 //! Admin keys as their bearers hold them: `hfa_<credential id>_<secret>`, both in base62.
 //!
-//! They are made, kept and rotated as API keys are ([`crate::credential`]), under a noun of their
-//! own: no verifier of one is a verifier of the other, so that neither listener takes the other's
-//! keys. An admin key outlives whoever made it, and says who that was.
+//! They are made, kept and rotated as API keys are ([`crate::credential`]), under a noun of their own: no
+//! verifier of one is a verifier of the other, so that neither listener takes the other's keys. An admin key
+//! outlives its creator, and names them.
 
 use super::field_change::{Fields, TrailFields, moment};
 use super::{ActorId, Reach, Role, Thing};
@@ -30,13 +30,13 @@ impl AdminBearer {
         Some(Self { id, secret })
     }
 
-    /// Beginning of the whole text: tells one credential from others, and nothing of its secret.
+    /// Beginning of the whole text: identifies the credential, and reveals no part of its secret.
     #[must_use]
     pub fn prefix(id: CredentialId) -> String {
         write_prefix(PREFIX, id)
     }
 
-    /// The whole text, shown once to whoever gets the key, and not kept.
+    /// The whole text, shown once to the recipient of the key, and not kept.
     #[must_use]
     pub fn expose(&self) -> String {
         write_bearer(PREFIX, self.id, &self.secret)
@@ -60,14 +60,14 @@ pub struct AdminKey {
     pub ends_at: Option<Timestamp>,
     /// Moment of its issue.
     pub created_at: Timestamp,
-    /// Whoever issued it.
+    /// Actor that issued it.
     pub created_by: ActorId,
     /// Moment since which it is revoked, for good.
     pub revoked_at: Option<Timestamp>,
 }
 
 impl AdminKey {
-    /// True where it is accepted no more.
+    /// True if it is accepted no more.
     #[must_use]
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.revoked_at.is_some() || self.ends_at.is_some_and(|end| end <= now)
@@ -121,7 +121,7 @@ pub struct KnownAdminCredential {
 }
 
 impl KnownAdminCredential {
-    /// True where it is accepted no more.
+    /// True if it is accepted no more.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         self.admin_key.has_ended(self.now)

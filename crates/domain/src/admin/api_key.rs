@@ -31,7 +31,7 @@ pub struct ApiKeyPatch {
 }
 
 impl ApiKeyPatch {
-    /// True where the edit concerns a limit: what the key's operations make of it is looked at.
+    /// True if the edit concerns a limit: the sums of the key's operations are read.
     #[must_use]
     pub fn concerns_limits(&self) -> bool {
         !self.counts.is_empty() || self.spend.is_some()
@@ -64,7 +64,7 @@ impl ApiKey {
         Ok(after.counted(self))
     }
 
-    /// The key with new runs stopped, since the earliest moment that it was asked.
+    /// The key with new runs stopped, since the earliest moment of such a request.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl ApiKey {
         Ok(Self { suspended_at: None, ..self.clone() }.counted(self))
     }
 
-    /// The key ended for good, since the earliest moment that it was asked.
+    /// The key ended for good, since the earliest moment of such a request.
     #[must_use]
     pub fn revoke(&self, now: Timestamp) -> Self {
         let revoked_at = self.revoked_at.or(Some(now));
@@ -96,7 +96,7 @@ impl ApiKey {
         if self.revoked_at.is_some() { Err(AccountRefusal::ApiKeyRevoked) } else { Ok(()) }
     }
 
-    /// Counts an edit where anything has changed.
+    /// Counts an edit if any field has changed.
     fn counted(mut self, before: &Self) -> Self {
         if self != *before {
             self.edited = before.edited.saturating_add(1);

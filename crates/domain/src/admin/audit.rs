@@ -1,16 +1,15 @@
-//! The trail of administration: a row for each thing that a command changed, chained by a MAC.
+//! The audit log: a row for each resource that a command changed, chained by a MAC.
 //!
 //! ```text
 //! mac(n) = BLAKE3 keyed by K("audit", server secret), over (row n ‖ mac(n − 1))
 //! ```
 //!
-//! Rows are numbered by the head: no gaps, in the order of commits. Whoever has the database alone
-//! can change no row unseen, and drop none but the last ones, with the head set back. Whoever has the
-//! server secret too can write the whole trail anew. A head that was printed before ([`TrailHead`])
-//! shows both.
+//! Rows are numbered by the head: no gaps, in the order of commits. With only the database an attacker can
+//! change no row unseen, and drop none but the last ones, with the head set back. With the server secret too
+//! they can write the whole log anew. A head that was printed before ([`TrailHead`]) shows both.
 //!
-//! A row says who, what, on what, by which request, what changed and why. Never in it: a secret, a
-//! network address (kept beside it, for a while), the name or address of a person.
+//! A row has the actor, the action, its resource, its request, the changes and the reason. Never in it: a
+//! secret, a network address (kept apart from it, for a while), the name or address of a person.
 
 use std::fmt;
 use std::str::FromStr;
@@ -69,7 +68,7 @@ pub struct TrailRow {
     pub actor: ActorId,
     /// Use case that was done.
     pub use_case: UseCase,
-    /// Thing that it was done to.
+    /// Resource that it was done to.
     pub thing: Thing,
     /// Request key of the command.
     pub request_key: CommandKey,
@@ -118,7 +117,7 @@ impl TrailRow {
         TrailHead { seq: self.seq, mac: self.mac }
     }
 
-    /// True where the row follows this head, and was written by whoever has the key.
+    /// True if the row follows this head, and was written with the key.
     #[must_use]
     pub fn follows(&self, head: TrailHead, key: &TrailKey) -> bool {
         head.seq.checked_add(1) == Some(self.seq) && self.expected_mac(head, key) == self.mac
@@ -174,21 +173,21 @@ pub fn canonical_mac(
     *blake3::keyed_hash(key.expose(), &bytes).as_bytes()
 }
 
-/// Appends a part behind its length, so that no two lists of parts are spelled alike; nothing is
-/// told from an empty part.
+/// Appends a part behind its length, so that no two lists of parts are spelled alike; an empty part and a
+/// missing one differ.
 fn push(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
     let length = part.map_or(u64::MAX, |part| u64::try_from(part.len()).unwrap_or(u64::MAX));
     bytes.extend_from_slice(&length.to_be_bytes());
     bytes.extend_from_slice(part.unwrap_or_default());
 }
 
-/// Attempts of one actor at a use case that its role has not, or not to that extent. They are counted
-/// beside the chain: nothing was done.
+/// Attempts of one actor at a use case that its role has not, or not to that extent. They are counted outside
+/// the chain: no change was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RefusedAttempts {
-    /// Actor that asked.
+    /// Actor of the attempts.
     pub actor: ActorId,
-    /// Use case that it asked for.
+    /// Use case that it attempted.
     pub use_case: UseCase,
     /// Number of attempts.
     pub attempts: u64,

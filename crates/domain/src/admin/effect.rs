@@ -1,5 +1,5 @@
-//! Effects of commands: rows to write, rows of the audit log about them, and events. A store adds nothing to an effect,
-//! and leaves nothing out.
+//! Effects of commands: rows to write, rows of the audit log about them, and events. A store neither adds to an
+//! effect nor leaves any part out.
 //!
 //! Never in here: a secret. A credential's verifier is all that a command knows.
 
@@ -13,25 +13,25 @@ use crate::credential::{ApiKey, Credential};
 use crate::limits::Counter;
 use crate::{AdminKeyId, ApiKeyId, JobId, Micros, Timestamp, WalletId};
 
-/// Effect of a command: writes, and a row of the trail for each thing that they change.
+/// Effect of a command: writes, and a row of the audit log for each resource that they change.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct AccountEffect {
     /// Rows to be written, in this order.
     pub writes: Vec<AccountWrite>,
-    /// Things that the command is about, each with what changed of it.
+    /// Resources of the command, each with the changes of its fields.
     pub entries: Vec<(Thing, Vec<FieldChange>)>,
-    /// Things that changed with them and have rows of the trail as well; no answer names them, as
-    /// they may be many.
+    /// Resources that changed with them and have rows of the audit log as well; no answer names them, as they
+    /// may be many.
     pub also: Vec<(Thing, Vec<FieldChange>)>,
     /// Events that it has.
     pub events: Vec<NewEvent>,
-    /// True where an earlier command had done it, by another request or another door.
+    /// True if an earlier command had done it, by another request or another interface.
     pub was_done: bool,
 }
 
 impl AccountEffect {
-    /// Effect on one thing.
+    /// Effect on one resource.
     pub(super) fn done(writes: Vec<AccountWrite>, thing: Thing, changes: Vec<FieldChange>) -> Self {
         Self { writes, entries: vec![(thing, changes)], ..Self::default() }
     }
@@ -69,10 +69,10 @@ impl AccountEffect {
     }
 }
 
-/// Write of one row, or of rows that are told apart by one id.
+/// Write of one row, or of rows with one id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountWrite {
-    /// A new wallet, with nothing on it.
+    /// A new wallet, with an empty balance.
     InsertWallet(WalletRecord),
     /// All of a wallet that people set; never its balance.
     UpdateWallet(WalletRecord),
@@ -115,11 +115,10 @@ pub enum AccountWrite {
 /// Receipt of a command that is done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountReceipt {
-    /// Things that it made or changed.
+    /// Resources that it created or changed.
     pub things: Vec<Thing>,
     /// Moment at which it was done.
     pub at: Timestamp,
-    /// True where an earlier request did it: nothing was changed now, and no secret of this command
-    /// is kept.
+    /// True if an earlier request did it: no row was changed now, and no secret of this command is kept.
     pub replayed: bool,
 }

@@ -1,4 +1,4 @@
-//! Events: what people and their machines are told of, written where it happened.
+//! Events: notifications for people and their machines, written at their source.
 //!
 //! ```text
 //! transaction of what happened ─▶ row of `events` ─┬─▶ list in the API
@@ -6,14 +6,13 @@
 //!                                                  └─▶ feed of the console
 //! ```
 //!
-//! A row is written in the transaction of what it tells, so nothing is told that did not happen, and
-//! nothing is lost that did. What a process notices by itself is written later, and may be lost with
-//! it: a limit that was reached, an operation that is stuck. Rows are kept for a while (`retention.events`) and then deleted: an event
-//! tells, and the book proves.
+//! A row is written in the transaction of its subject, so that neither an event without a change nor a change
+//! without its event exists. An event that a process notices by itself is written later, and may be lost with
+//! the process: a limit that was reached, an operation that is stuck. Rows are kept for a while
+//! (`retention.events`) and then deleted: an event notifies, and the ledger proves.
 //!
-//! An event's id is derived from what it tells ([`EventId`]), so what is told twice is one row: a
-//! deposit's conflict once for a reference, a limit once for a window. Nothing that happens waits for an
-//! event or fails by one.
+//! An event's id is derived from its content ([`EventId`]), so that a repeated event is one row: a deposit's
+//! conflict once for a reference, a limit once for a window. No change waits for an event or fails by one.
 //!
 //! Never in an event: a prompt, an answer, a secret. Costs, routes and nodes are the operator's, and
 //! stand in none of them either, because a wallet's holder reads its events.
@@ -57,7 +56,7 @@ kinds! {
     WalletCredited = "wallet.credited",
     /// Money was taken by an adjustment.
     WalletDebited = "wallet.debited",
-    /// What a wallet has went from its threshold or above to below it.
+    /// A wallet's money went from its threshold or above to below it.
     WalletLow = "wallet.low",
     /// New runs of a wallet were stopped.
     WalletSuspended = "wallet.suspended",
@@ -65,7 +64,7 @@ kinds! {
     WalletResumed = "wallet.resumed",
     /// A wallet was closed for good, and all of its API keys were revoked with it.
     WalletClosed = "wallet.closed",
-    /// An external reference was sent again, for something else.
+    /// An external reference was sent again, for another posting.
     DepositConflict = "deposit.conflict",
     /// An API key was issued.
     ApiKeyIssued = "api_key.issued",
@@ -87,7 +86,7 @@ kinds! {
     OperationRefunded = "operation.refunded",
     /// A webhook is sent to no more.
     WebhookDisabled = "webhook.disabled",
-    /// Somebody tests a webhook: told to that one alone, in one try.
+    /// A person tests a webhook: sent only to that one, in one attempt.
     WebhookTest = "webhook.test",
 }
 
@@ -175,18 +174,18 @@ pub struct EventFilter {
     pub kind: Option<EventKind>,
 }
 
-/// An event as its row tells it.
+/// An event as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventRecord {
-    /// Its id, which a webhook repeats as `webhook-id`.
+    /// Id of the event, which a webhook repeats as `webhook-id`.
     pub id: EventId,
-    /// Its kind.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// Wallet whose holder may read it; none where it is the operator's alone.
+    /// Wallet whose holder may read it; `None` if it is only the operator's.
     pub wallet: Option<WalletId>,
     /// Moment at which it happened.
     pub created_at: Timestamp,
-    /// What happened: a JSON object, in the words of the API.
+    /// Content: a JSON object, in the words of the API.
     pub data: Box<str>,
 }
 

@@ -1,4 +1,4 @@
-//! Changes of fields, as the trail tells them: names and texts, the same for every thing.
+//! Changes of fields, as the audit log has them: names and texts, the same for every resource.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use crate::{CredentialId, Timestamp};
 pub struct FieldChange {
     /// Name of the field, as in answers.
     pub field: String,
-    /// Value before; `None` where there was none.
+    /// Value before; `None` if there was none.
     pub before: Option<String>,
-    /// Value after; `None` where there is none.
+    /// Value after; `None` if there is none.
     pub after: Option<String>,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn moment(at: Option<Timestamp>) -> Option<String> {
     at.map(|at| at.as_micros().to_string())
 }
 
-/// The fields that differ. Of something new all that have a value.
+/// The fields that differ. Of a new resource all that have a value.
 pub(super) fn differences(before: Option<Fields>, after: Fields) -> Vec<FieldChange> {
     let before = before.unwrap_or_else(|| after.iter().map(|(field, _)| (*field, None)).collect());
     let pairs = before.into_iter().zip(after);

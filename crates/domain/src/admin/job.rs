@@ -11,10 +11,9 @@
 //!
 //! An actor has one job at most that has not ended. A job that no process has claimed can be taken back.
 //!
-//! A running job is leased to one process, and each step that it keeps renews the lease. What is
-//! kept with a step is all that the next owner needs: the place of the next page, and a report of the
-//! pages before it. A page whose step was not kept is done again, so a page must change nothing
-//! beside its report.
+//! A running job is leased to one process, and each step that it keeps renews the lease. A step has all that
+//! the next owner needs: the place of the next page, and a report of the pages before it. A page whose step was
+//! not kept is done again, so a page must change only its report.
 //!
 //! Leases are compared with the database's clock alone, and carry liveness only: an owner whose lease
 //! was taken over keeps no step any more.
@@ -66,14 +65,14 @@ pub struct JobLease {
     pub ends_at: Timestamp,
 }
 
-/// A job as its row tells it.
+/// A job as its row has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
     /// Id of the job.
     pub id: JobId,
     /// Work that it does.
     pub kind: JobKind,
-    /// Head of the trail that was printed before: a verification wants the trail to go through it.
+    /// Head of the audit log that was printed before: a verification requires the log to go through it.
     pub since: Option<TrailHead>,
     /// State of the job.
     pub state: JobState,

@@ -6,10 +6,10 @@
 //! PageRequest { order, after: cursor, limit } -> ... -> Page { rows, next: None }
 //! ```
 //!
-//! A page starts after a number and never at an offset, so rows that are added meanwhile repeat and
-//! hide none. Each page is read at its own moment. On a server numbers are given before they are
-//! committed: a walk from the oldest row may pass by one that is being added beside a higher number,
-//! so whoever exports rows ends some time before now.
+//! A page starts after a number and never at an offset, so rows that are added meanwhile repeat and hide none.
+//! Each page is read at its own moment. On a server numbers are given before they are committed: a walk from
+//! the oldest row may pass by one that is being added next to a higher number, so an export of rows ends some
+//! time before now.
 //!
 //! A filter that no index serves (an operation's time, model, status or charge, all of an API key's,
 //! the balance of a wallet, which each operation moves) is applied to [`ROWS_READ_MAX`] rows a page,
@@ -30,7 +30,7 @@ use crate::{ApiKeyId, CredentialId, Micros, OperationId, Timestamp, WalletId};
 /// Rows on one page at most.
 pub const PAGE_MAX: u32 = 500;
 
-/// Rows that one page reads at most, where no index finds those that a filter is after.
+/// Rows that one page reads at most, if no index finds the rows of a filter.
 pub const ROWS_READ_MAX: u32 = 20_000;
 
 /// The same of operations of one wallet or API key, which stand among those of all others: each may
@@ -46,7 +46,7 @@ pub enum Order {
     Oldest,
 }
 
-/// Place in a list where a page ended, in the order of that list.
+/// Place in a list at the end of a page, in the order of that list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageCursor(pub i64);
 
@@ -55,7 +55,7 @@ pub struct PageCursor(pub i64);
 pub struct PageRequest {
     /// Order of the list: the same for all its pages.
     pub order: Order,
-    /// End of the page before; nothing before the first.
+    /// End of the page before; `None` before the first.
     pub after: Option<PageCursor>,
     /// At most so many rows; more than [`PAGE_MAX`] are that many, and none are one.
     pub limit: u32,
@@ -66,7 +66,7 @@ pub struct PageRequest {
 pub struct Page<T> {
     /// Rows in the order of the list.
     pub rows: Vec<T>,
-    /// End of this page, where there may be more after it.
+    /// End of this page, if there may be more after it.
     pub next: Option<PageCursor>,
     /// Place of each row: the page may end early after any of them.
     pub places: Vec<PageCursor>,
@@ -87,7 +87,7 @@ impl<T> Page<T> {
         Self { rows: row.into_iter().collect(), next: None, places }
     }
 
-    /// A page of these rows with their places; the first rows in excess of `limit` say that there are more.
+    /// A page of these rows with their places; rows in excess of `limit` show that there are more.
     #[must_use]
     pub fn of(mut rows: Vec<(PageCursor, T)>, limit: usize) -> Self {
         let has_more = rows.len() > limit;
@@ -139,7 +139,7 @@ impl<T> Page<T> {
     }
 }
 
-/// A span of time, open where it has no bound.
+/// A span of time, open on a side without a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Period {
     /// First moment of the period.
@@ -149,8 +149,8 @@ pub struct Period {
 }
 
 impl Period {
-    /// First moment and the one after the last; the ends of time where it has none. Nothing is
-    /// ever written in the last moment of all.
+    /// First moment and the one after the last; the ends of time if it has none. No row is ever written in the
+    /// last moment of all.
     #[must_use]
     pub fn bounds(self) -> (i64, i64) {
         let from = self.from.map_or(i64::MIN, Timestamp::as_micros);
@@ -222,7 +222,7 @@ pub struct ApiKeyFilter {
 pub enum ApiKeyState {
     /// Neither revoked nor past its end.
     InForce,
-    /// In force, and suspended: nothing new runs for it.
+    /// In force, and suspended: no new run starts for it.
     Suspended,
     /// Past its end, and not revoked.
     Ended,
@@ -309,17 +309,16 @@ pub struct PostingFilter {
     pub operation: Option<OperationId>,
 }
 
-/// Filter of a list of people. All parts of it apply: of a wallet and a role, somebody has that role
-/// there.
+/// Filter of a list of people. All parts of it apply: of a wallet and a role, a person has that role there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PersonFilter {
-    /// Wallet of which all people in the list have, or are offered, something.
+    /// Wallet in which all people of the list have a role, or are offered one.
     pub wallet: Option<WalletId>,
     /// Role that all people in the list have, or are offered.
     pub role: Option<Role>,
     /// State of all people in the list.
     pub state: Option<PersonState>,
-    /// Wallet whose holder reads the list: a person who has accepted nothing there is pending for them.
+    /// Wallet whose holder reads the list: a person who has accepted no role there is pending for them.
     pub seen_from: Option<WalletId>,
 }
 
@@ -349,14 +348,14 @@ impl PostingList {
     }
 }
 
-/// A posting with what it says beside its money.
+/// A posting with the details beyond its money.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PostingListing {
     /// The money.
     pub posting: Posting,
     /// Details beside it.
     pub details: PostingDetails,
-    /// Whoever made it; `None` where the trail has no row of it.
+    /// Actor that made it; `None` if the audit log has no row of it.
     pub actor: Option<ActorId>,
     /// Moment at which it was made.
     pub created_at: Timestamp,
@@ -374,11 +373,11 @@ pub enum AdminKeyState {
 /// Filter of the trail. All parts of it apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrailFilter {
-    /// Thing of all rows in the list.
+    /// Resource of all rows in the list.
     pub thing: Option<Thing>,
-    /// Whoever did it.
+    /// Actor of all rows in the list.
     pub actor: Option<ActorId>,
-    /// What was done.
+    /// Use case of all rows in the list.
     pub use_case: Option<UseCase>,
 }
 
@@ -387,9 +386,9 @@ pub struct TrailFilter {
 pub struct NodeListing {
     /// The row of the name.
     pub lease: Lease,
-    /// Address at which other nodes reach the process, where it has one.
+    /// Address at which other nodes reach the process, if it has one.
     pub address: Option<String>,
-    /// Digest of the settings that the process runs under, once it has told them.
+    /// Digest of the settings that the process runs under, once it has published them.
     pub settings: Option<SettingsDigest>,
     /// The database's clock.
     pub now: Timestamp,
@@ -402,8 +401,8 @@ impl NodeListing {
         self.lease.ends_at > self.now
     }
 
-    /// True where a live node among these runs under other settings; `None` where this one is gone or has
-    /// not told its own.
+    /// True if a live node among these runs under other settings; `None` if this one is gone or has not
+    /// published its own.
     #[must_use]
     pub fn settings_differ(&self, nodes: &[Self]) -> Option<bool> {
         let own = self.settings.filter(|_| self.is_alive())?;
@@ -417,7 +416,7 @@ impl NodeListing {
 pub struct TrailListing {
     /// The row.
     pub row: TrailRow,
-    /// Network address of the actor, where there was one and it is still kept.
+    /// Network address of the actor, if there was one and it is still kept.
     pub address: Option<String>,
 }
 
@@ -430,7 +429,7 @@ impl PageRequest {
 }
 
 impl OperationFilter {
-    /// True where no index leads to the rows: they are few among those that are read.
+    /// True if no index leads to the rows: they are few among those that are read.
     #[must_use]
     pub fn is_sparse(&self) -> bool {
         let is_filtered = self.created != Period::default()

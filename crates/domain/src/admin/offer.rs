@@ -34,9 +34,9 @@ pub struct RouteOffer {
     pub in_flight: u32,
     /// State of its circuit breaker.
     pub health: RouteHealth,
-    /// Cost of a run there to the operator, where that is configured.
+    /// Cost of a run there to the operator, if that is configured.
     pub cost: Option<Arc<ProviderCost>>,
-    /// Rest of its cool-down, where it has one.
+    /// Rest of its cool-down, if it has one.
     pub cools_for: Option<Duration>,
 }
 
@@ -47,9 +47,9 @@ pub enum RouteHealth {
     Well,
     /// After its cool-down: the next request is a probe.
     Probe,
-    /// Cools down after failures, and is taken where no other route is left.
+    /// Cools down after failures, and is taken if no other route is left.
     LastResort,
-    /// Left alone, as its provider has asked.
+    /// Paused, as its provider has requested.
     LeftAlone,
 }
 
@@ -69,7 +69,7 @@ impl RouteHealth {
     }
 }
 
-/// Tells what a process serves now.
+/// Lists the models that a process serves now.
 pub trait Offers: Send + Sync + fmt::Debug {
     /// Every model, sorted by its public id.
     fn models(&self) -> Vec<ModelOffer>;

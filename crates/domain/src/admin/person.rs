@@ -9,9 +9,9 @@
 //! ```
 //!
 //! - A grant is one authority: a role, for all wallets or one. A person may have several, each once.
-//! - A link is for one person, told once and used once. A person has one for the operators and one for each wallet: a
-//!   later one takes the place of the one before there. It gives one authority, or lets a person without a password set
-//!   one, and nothing else.
+//! - A link is for one person, shown once and used once. A person has one for the operators and one for each
+//!   wallet: a later one takes the place of the one before there. It only gives one authority, or lets a person
+//!   without a password set one.
 //! - A person with a password, or with a grant whose password was given up, accepts an authority signed in: the bearer
 //!   of a link takes over no person.
 //! - A person has a password only as long as they have a grant.
@@ -38,7 +38,7 @@ pub const FIRST_OWNER_LIFETIME: Duration = Duration::from_secs(3_600);
 pub const SESSION_IDLE: Duration = Duration::from_secs(12 * 3_600);
 /// Age at which a session has ended.
 pub const SESSION_LIFETIME: Duration = Duration::from_secs(7 * 86_400);
-/// Age of a sign-in up to which it is fresh: people, admin keys and webhooks want that.
+/// Age of a sign-in up to which it is fresh: people, admin keys and webhooks require that.
 pub const FRESH_FOR: Duration = Duration::from_secs(15 * 60);
 /// Sessions of a person: one more ends the oldest.
 pub const SESSIONS_MAX: u32 = 32;
@@ -73,13 +73,13 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// True where the role is for as many wallets as it can be: a holder's for one, any other for all.
+    /// True if the role is for as many wallets as it can be: a holder's for one, any other for all.
     #[must_use]
     pub const fn is_sound(self) -> bool {
         self.role.is_holder() == matches!(self.reach, Reach::Wallet(_))
     }
 
-    /// True where whoever has this authority has all that the other one gives.
+    /// True if the holder of this authority has all rights of the other one.
     #[must_use]
     pub fn may_grant(self, other: Self) -> bool {
         let is_within = match (self.reach, other.reach) {
@@ -144,11 +144,11 @@ pub struct PersonGrant {
 /// Purpose of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkPurpose {
-    /// To give this authority, with a password for whoever has none.
+    /// To give this authority, with a password for a person without one.
     Accept(Authority),
     /// To let a person who has lost their password set another one.
     SetPassword,
-    /// To make the first owner, who says who they are.
+    /// To make the first owner, who enters name and address.
     FirstOwner,
 }
 
@@ -163,7 +163,7 @@ impl LinkPurpose {
         }
     }
 
-    /// Authority that the link gives, where it gives one.
+    /// Authority that the link gives, if it gives one.
     #[must_use]
     pub const fn authority(self) -> Option<Authority> {
         match self {
@@ -194,7 +194,7 @@ pub struct PersonLink {
 }
 
 impl PersonLink {
-    /// True where it can be used.
+    /// True if it can be used.
     #[must_use]
     pub fn is_open(&self, now: Timestamp) -> bool {
         self.used_at.is_none() && self.expires_at > now
@@ -234,7 +234,7 @@ pub struct PersonRecord {
     pub person: Person,
     /// Authorities of the person, in the order in which they took them.
     pub grants: Vec<PersonGrant>,
-    /// True where they have a password.
+    /// True if they have a password.
     pub has_password: bool,
     /// Last link of the person for each reach, the one that expires last first.
     pub links: Vec<PersonLink>,
@@ -255,14 +255,14 @@ impl PersonRecord {
         }
     }
 
-    /// Roles that they have, and those that links offer which nobody has used.
+    /// Roles that they have, and those that unused links offer.
     #[must_use]
     pub fn roles(&self) -> Vec<Role> {
         let had = self.grants.iter().map(|grant| grant.authority);
         had.chain(self.offered()).map(|authority| authority.role).collect()
     }
 
-    /// Authorities of links that nobody has used, even if the links have run out.
+    /// Authorities of unused links, even if the links have run out.
     pub fn offered(&self) -> impl Iterator<Item = Authority> + '_ {
         let unused = self.links.iter().filter(|link| link.used_at.is_none());
         unused.filter_map(|link| link.purpose.authority())
@@ -286,8 +286,8 @@ impl PersonRecord {
         self.has_password || (purpose != LinkPurpose::SetPassword && !self.grants.is_empty())
     }
 
-    /// The part of the person that this reach sees. Of a wallet: grants, unused link and invitation there, and nothing
-    /// that was written for another reach; `None` if there is neither grant nor link.
+    /// The part of the person that this reach sees. Of a wallet: grants, unused link and invitation there, and
+    /// no row of another reach; `None` if there is neither grant nor link.
     #[must_use]
     pub fn seen_from(mut self, reach: Reach) -> Option<Self> {
         let Reach::Wallet(wallet) = reach else { return Some(self) };
@@ -340,14 +340,14 @@ pub struct Session {
 }
 
 impl Session {
-    /// True where it is accepted no more.
+    /// True if it is accepted no more.
     #[must_use]
     pub fn has_ended(&self, now: Timestamp) -> bool {
         self.created_at.after(SESSION_LIFETIME) <= now
             || self.last_seen_at.after(SESSION_IDLE) <= now
     }
 
-    /// True where the password was given a short time ago.
+    /// True if the password was given a short time ago.
     #[must_use]
     pub fn is_fresh(&self, now: Timestamp) -> bool {
         self.signed_in_at.after(FRESH_FOR) > now
@@ -385,7 +385,7 @@ pub struct KnownSession {
 }
 
 impl KnownSession {
-    /// True where it is accepted no more: it has ended, its person has, or what it uses has.
+    /// True if it is accepted no more: the session, its person or its authority has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         let has_authority =

@@ -1,4 +1,5 @@
-//! Ports of administration: its changes, lists and reports, and whom it tells. The sale of a request needs none of them.
+//! Ports of administration: its changes, lists, reports and notifications. The sale of a request needs none of
+//! them.
 //!
 //! | port | keeps or does |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Postings as people make them: the money, and what they say beside it.
+//! Postings as people make them: the money, and its details.
 
 use crate::ledger::{Posting, PostingKind};
 use crate::text::{is_same, normal_form, spellings};
@@ -78,7 +78,7 @@ impl Eq for DepositReference {}
 pub struct PostingDetails {
     /// Reference of a deposit.
     pub reference: Option<DepositReference>,
-    /// Reason, for whoever asks why. An adjustment's own is part of the posting.
+    /// Reason, for later readers. An adjustment's own is part of the posting.
     pub reason: Option<String>,
     /// Note, such as the number of an invoice.
     pub note: Option<String>,
@@ -101,7 +101,7 @@ pub struct NewPosting {
 /// Source of deposits that came through no other system: their reference is their own id.
 pub const OWN_SOURCE: &str = "cli";
 
-/// A posting that is in the book, with what it says beside its money.
+/// A posting in the ledger, with the details beyond its money.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KnownPosting {
     /// The money.
@@ -112,7 +112,7 @@ pub struct KnownPosting {
 }
 
 impl KnownPosting {
-    /// True where it is all that `new` asks for, so that whoever asks again is answered with it.
+    /// True if it equals `new` in full, so that a repetition is answered with it.
     #[must_use]
     pub fn is_all_of(&self, new: &NewPosting) -> bool {
         let agrees = match &self.details {
@@ -138,7 +138,7 @@ impl KnownPosting {
 pub struct RefundableOperation {
     /// Wallet that paid.
     pub wallet: WalletId,
-    /// Charge; `None` where nothing was charged: not completed, or not yet.
+    /// Charge; `None` if there was none: not completed, or not yet.
     pub charge: Option<Micros>,
     /// Sum of the refunds so far.
     pub refunded: Micros,
@@ -174,7 +174,7 @@ impl PostingDetails {
             && is_same([&self.note, &other.note])
     }
 
-    /// Fields that the trail has of what this posting says beside its money.
+    /// Fields of the audit log for this posting's details beyond its money.
     #[must_use]
     pub fn trail_fields(&self, posting: &Posting) -> [(&'static str, Option<String>); 4] {
         let own_reason = match &posting.kind {

@@ -22,16 +22,16 @@ impl From<AccountRefusal> for Rejection {
     }
 }
 
-/// Reason why a command was not done. It binds nothing and changes nothing.
+/// Reason why a command was not done. A refusal binds no key and changes no row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AccountRefusal {
     /// The request key is bound to another request of the same actor.
     #[error("the request key belongs to another request")]
     RequestKeyConflict,
-    /// A posting of this id says something else.
+    /// A posting of this id has other content.
     #[error("the request key belongs to another posting")]
     PostingConflict(Posting),
-    /// A deposit of this reference says something else.
+    /// A deposit of this reference has other content.
     #[error("the external reference belongs to another deposit")]
     ExternalReferenceConflict(PostingId),
     /// The amount is of another currency than the wallet.
@@ -63,7 +63,7 @@ pub enum AccountRefusal {
     /// The event was never on its way to the webhook.
     #[error("this event was never sent to this webhook")]
     NoDelivery,
-    /// A disabled webhook is sent nothing.
+    /// A disabled webhook gets no deliveries.
     #[error("the webhook is disabled")]
     WebhookDisabled,
     /// The owner has as many webhooks in force as one may have.
@@ -97,13 +97,13 @@ pub enum AccountRefusal {
     /// The webhook was tested as often as it may be within a minute.
     #[error("the webhook was tested 6 times within a minute")]
     TooManyTests,
-    /// Another thing of the kind has the name.
+    /// Another resource of the kind has the name.
     #[error("the name {0} is taken")]
     NameTaken(String),
-    /// Another thing of the kind has the external id.
+    /// Another resource of the kind has the external id.
     #[error("the external id {0} is taken")]
     ExternalIdTaken(String),
-    /// Somebody else has edited it since.
+    /// Another actor has edited it since.
     #[error("it was edited since: {edited} times by now")]
     EditConflict {
         /// Number of edits by now.
@@ -146,7 +146,7 @@ pub enum AccountRefusal {
     /// More than is left of what the actor may give back in a UTC day.
     #[error("{left} is left of the {allowance} that this role may refund in a UTC day")]
     AllowanceSpent {
-        /// Most of a day; zero where nobody has set one.
+        /// Most of a day; zero if none is set.
         allowance: Micros,
         /// Part of it that was not given back yet.
         left: Micros,
@@ -183,19 +183,19 @@ pub enum AccountRefusal {
     /// A link that others made is open, or the person has lost their password.
     #[error("the person waits for another link: they use that one first")]
     PersonHasLink,
-    /// A person who has nothing is offered nothing either.
+    /// A person without a role or an offer cannot be offered a link.
     #[error("nothing is offered to the person: invite them")]
     NothingOffered,
     /// The person has, or is offered, what the actor could not give.
     #[error("the person has a role that this role may not give")]
     BeyondGrantor,
-    /// The link is unknown, used, or has expired: nobody is told which.
+    /// The link is unknown, used, or has expired: the answer does not reveal which.
     #[error("the link is not valid any more")]
     NoLink,
-    /// Whoever has a password accepts signed in.
+    /// A person with a password accepts signed in.
     #[error("sign in first: the person has a password")]
     SignInFirst,
-    /// Whoever has no password sets one.
+    /// A person without a password sets one.
     #[error("set a password")]
     PasswordMissing,
     /// The password was changed since it was proven.
@@ -204,7 +204,7 @@ pub enum AccountRefusal {
     /// The first owner is there.
     #[error("there is an owner already")]
     OwnerExists,
-    /// Somebody has to be able to issue keys, and to stay so.
+    /// At least one person must be able to issue keys, and stay so.
     #[error("the last owner cannot be ended: make another one without an end first")]
     LastOwner,
 }

@@ -1,8 +1,8 @@
 //! Reports: usage and statements as operators read them ([`Reports`]), and usage as the holder of an
 //! API key reads it, by the hour, day or month and by model ([`HolderReports`]).
 //!
-//! A holder's report has what its holder paid for, and nothing of the operator's: no route, no cost,
-//! no margin. The ports read; what may be asked of them, and by whom, is for whoever asks.
+//! A holder's report has only what its holder paid for, and no part of the operator's: no route, no cost, no
+//! margin. The ports read; permissions and bounds are the caller's.
 
 mod export;
 mod statement;
@@ -32,7 +32,7 @@ use crate::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
 pub enum UsageScope {
     /// All of one API key.
     ApiKey(ApiKeyId),
-    /// All of one wallet, whatever their API key.
+    /// All of one wallet, for every API key.
     Wallet(WalletId),
 }
 
@@ -90,8 +90,8 @@ pub struct ModelUsage {
 /// Failure of a report of usage.
 #[derive(Debug, thiserror::Error)]
 pub enum UsageError {
-    /// The report has more rows than it may have. No part of it is told: a sum over some of the rows
-    /// would pass for the whole.
+    /// The report has more rows than it may have. No part of it is returned: a sum over some of the rows would
+    /// pass for the whole.
     #[error("the report has more than {0} rows")]
     TooManyRows(u32),
     /// The store does not work.
@@ -99,8 +99,8 @@ pub enum UsageError {
     Unavailable(#[from] Unavailable),
 }
 
-/// Most reports that a process reads at once. A store has so many connections for them, apart from all others; whoever
-/// asks for more waits.
+/// Most reports that a process reads at once. A store has so many connections for them, apart from all others;
+/// further reports wait.
 pub const REPORTS_AT_ONCE: u16 = 2;
 
 /// Reads reports for operators, each of one moment.
@@ -111,8 +111,8 @@ pub trait Reports: Send + Sync {
     /// one.
     async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, UsageError>;
 
-    /// The statement of a wallet over a period, with at most its last `limit` entries. A wallet that
-    /// is not there has one of nothing.
+    /// The statement of a wallet over a period, with at most its last `limit` entries. A missing wallet has one
+    /// of zero.
     async fn statement(
         &self,
         wallet: WalletId,
@@ -149,7 +149,7 @@ pub trait Reports: Send + Sync {
 /// Reads reports for holders.
 #[async_trait]
 pub trait HolderReports: Send + Sync + fmt::Debug {
-    /// Sums of every interval and model in which something finished, in the order of intervals, then
-    /// of models. It takes as long as it may, and is `Unavailable` then.
+    /// Sums of every interval and model with a finished operation, in the order of intervals, then of models.
+    /// It takes as long as it may, and is `Unavailable` then.
     async fn usage(&self, request: UsageRequest) -> Result<Vec<ModelUsage>, Unavailable>;
 }

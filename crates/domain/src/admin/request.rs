@@ -5,9 +5,10 @@
 //! CanonicalDigest   version ‖ digest of the members that are present, by name     compared if both sides have it
 //! ```
 //!
-//! A version that adds an optional member to a request must not turn its repetitions into other requests. The first
-//! digest is made of a spelling in which absent members may appear, so it holds only while nobody adds one that does;
-//! it stays because nodes of the version before compare nothing else. The canonical one leaves out what is absent.
+//! A version that adds an optional member to a request must not turn its repetitions into other requests. The
+//! first digest is made of a spelling in which absent members may appear, so it holds only while no version
+//! adds one that does; it stays because nodes of the version before compare only that. The canonical one leaves
+//! absent members out.
 //!
 //! A node of a later version may write a form that this one does not know: such a row is compared by the first digest,
 //! as a row without a canonical one is. Neither comparison takes two requests for one.
@@ -31,7 +32,7 @@ impl CanonicalDigest {
         Self { version: Self::VERSION, digest }
     }
 
-    /// The digest that [`Self::to_bytes`] wrote, of whatever version.
+    /// The digest that [`Self::to_bytes`] wrote, of any version.
     #[must_use]
     pub const fn from_bytes([version, digest @ ..]: [u8; 33]) -> Self {
         Self { version, digest }
@@ -46,7 +47,7 @@ impl CanonicalDigest {
     }
 }
 
-/// Binding of a command to its request: the key, and digests of all that was asked.
+/// Binding of a command to its request: the key, and digests of its full content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestBinding {
     /// Request key, unique for its actor.

@@ -1,7 +1,7 @@
 //! Roles: which use case whom is open to, and for which wallets. One table, [`UseCase::roles`].
 //!
-//! A role gives a set of (use case, wallet or all). Nobody grants what they have not: a key is
-//! issued by whoever has every use case of its role ([`Role::may_grant`]).
+//! A role gives a set of (use case, wallet or all). An actor grants only rights that they have: a key is issued
+//! by an actor with every use case of its role ([`Role::may_grant`]).
 //!
 //! Never in here: a door. The endpoints and commands of a use case stand beside this table in
 //! `holdfast-accounts`, and a test compares all of them.
@@ -71,13 +71,13 @@ impl Role {
         matches!(self, Self::HolderAdmin | Self::HolderDeveloper | Self::HolderViewer)
     }
 
-    /// True where the use case is open to the role, for some wallet at least.
+    /// True if the use case is open to the role, for some wallet at least.
     #[must_use]
     pub fn may(self, use_case: UseCase) -> bool {
         use_case.roles().contains(&self)
     }
 
-    /// True where whoever has this role has all that the other one gives.
+    /// True if the holder of this role has all rights of the other one.
     #[must_use]
     pub fn may_grant(self, other: Self) -> bool {
         // A holder's role gives things of one wallet: whoever may do them for all may grant it.
@@ -96,12 +96,12 @@ impl fmt::Display for Role {
 pub enum Reach {
     /// All of them, those to come too.
     All,
-    /// One alone: nothing of another one exists for whoever has this reach.
+    /// Only one wallet: resources of any other do not exist under this reach.
     Wallet(WalletId),
 }
 
 impl Reach {
-    /// True where what belongs to this wallet is seen.
+    /// True if resources of this wallet are visible.
     #[must_use]
     pub fn covers(self, wallet: WalletId) -> bool {
         match self {
@@ -171,7 +171,7 @@ use_cases! {
     WalletClose = "wallet.close": Finance;
     /// Funds are added.
     PostingDeposit = "posting.deposit": Finance;
-    /// What is available is corrected, for a reason.
+    /// Available money is corrected, for a reason.
     PostingAdjust = "posting.adjust": Finance;
     /// A part of a charge is given back.
     PostingRefund = "posting.refund": Finance Support;
@@ -193,7 +193,7 @@ use_cases! {
     ApiKeyRevoke = "api_key.revoke": Operator HolderAdmin HolderDeveloper;
     /// Operations are listed, found, and shown.
     OperationRead = "operation.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
-    /// A running operation is asked to end.
+    /// The end of a running operation is requested.
     OperationCancel = "operation.cancel": Operator;
     /// An operation whose owner is gone is ended.
     OperationReconcile = "operation.reconcile": Operator;
@@ -207,7 +207,7 @@ use_cases! {
     UsageExcludeCosts = "usage.exclude_costs": Owner;
     /// The statement of a wallet is read.
     StatementRead = "statement.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
-    /// Models on offer are listed; for whoever may see them, with their routes.
+    /// Models on offer are listed; with their routes for principals that may see them.
     ModelRead = "model.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
     /// Price versions are listed.
     PriceRead = "price.read": Operator Finance Support Auditor HolderAdmin HolderDeveloper HolderViewer;
@@ -215,7 +215,7 @@ use_cases! {
     NodeRead = "node.read": Operator Finance Support Auditor;
     /// Routes of providers are listed, and one is shown, with their errors.
     RouteRead = "route.read": Operator Finance Support Auditor;
-    /// A job is started: an audit of the book, which changes nothing in it.
+    /// A job is started: an audit of the ledger, which changes no row of it.
     JobCreate = "job.create": Operator Finance Auditor;
     /// Jobs are listed, and one is shown.
     JobRead = "job.read": Operator Finance Auditor;
@@ -251,11 +251,11 @@ use_cases! {
     WebhookUpdate = "webhook.update": Operator HolderAdmin;
     /// A webhook gets another secret.
     WebhookRotate = "webhook.rotate": Operator HolderAdmin;
-    /// A webhook is told nothing more.
+    /// Deliveries to a webhook are stopped.
     WebhookDisable = "webhook.disable": Operator HolderAdmin;
-    /// A webhook is told again what happens.
+    /// Deliveries to a webhook are resumed.
     WebhookEnable = "webhook.enable": Operator HolderAdmin;
-    /// A webhook is sent an event that tells nothing.
+    /// A webhook is sent an event without content.
     WebhookTest = "webhook.test": Operator HolderAdmin;
     /// A webhook is sent an event again.
     WebhookResend = "webhook.resend": Operator HolderAdmin;

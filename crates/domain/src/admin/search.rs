@@ -1,7 +1,7 @@
 //! Search over resources: by the first digits of an id, by a part of a name, by ids that were derived.
 //!
 //! A match is a candidate: the use cases judge whether the caller may read it. So a match names its wallet, and
-//! nothing else of the resource.
+//! no other part of the resource.
 
 use super::Thing;
 use crate::WalletId;

@@ -1,4 +1,4 @@
-//! Things that a row of the trail is about, and their names there.
+//! Resources of rows of the audit log, and their names there.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::UseCase;
 use crate::{AdminKeyId, ApiKeyId, JobId, OperationId, PersonId, PostingId, WalletId, WebhookId};
 
-/// Thing that a command made or changed.
+/// Resource that a command created or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Thing {
     /// A wallet.
@@ -47,7 +47,7 @@ impl Thing {
         }
     }
 
-    /// Use case of whoever reads it; `None` for [`Thing::Unknown`].
+    /// Use case that reads it; `None` for [`Thing::Unknown`].
     #[must_use]
     pub const fn read_use_case(self) -> Option<UseCase> {
         Some(match self {
@@ -63,7 +63,7 @@ impl Thing {
         })
     }
 
-    /// The id of the thing.
+    /// The id of the resource.
     #[must_use]
     pub const fn id(self) -> [u8; 16] {
         match self {
@@ -79,14 +79,14 @@ impl Thing {
         }
     }
 
-    /// Reads what [`Thing`] wrote as a text.
+    /// Reads a text that [`Thing`] wrote.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, id) = text.split_once(':')?;
         Self::from_row(kind, Uuid::try_parse(id).ok()?.into_bytes())
     }
 
-    /// Reads what [`Thing::kind`] and [`Thing::id`] wrote.
+    /// Reads the values that [`Thing::kind`] and [`Thing::id`] wrote.
     #[must_use]
     pub fn from_row(kind: &str, id: [u8; 16]) -> Option<Self> {
         let things = [

@@ -14,9 +14,9 @@ pub struct WalletRecord {
     pub wallet: Wallet,
     /// Id that an outer system has for it; unique.
     pub external_id: Option<String>,
-    /// Threshold of `wallet.low`, in micros; `None`: nobody wants to know.
+    /// Threshold of `wallet.low`, in micros; `None`: no event.
     pub low_balance: Option<Micros>,
-    /// Most that a key may spend that is issued by whoever is neither owner nor the holder's
+    /// Most that a key may spend that is issued by an actor who is neither owner nor the holder's
     /// administrator; `None`: they issue none.
     pub key_spend: Option<SpendLimit>,
     /// Number of edits.
@@ -109,7 +109,7 @@ impl WalletRecord {
         Ok(self.clone().with(patch.clone()).counted(self))
     }
 
-    /// The wallet with new runs stopped, since the earliest moment that it was asked.
+    /// The wallet with new runs stopped, since the earliest moment of such a request.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl WalletRecord {
         Ok(after.counted(self))
     }
 
-    /// The wallet closed for good. It stays suspended from then on: nothing runs on it.
+    /// The wallet closed for good. It stays suspended from then on: no operation runs on it.
     ///
     /// # Errors
     ///
@@ -152,12 +152,12 @@ impl WalletRecord {
         Ok(after.counted(self))
     }
 
-    /// Refuses whatever a closed wallet takes no more: edits, API keys, deposits.
+    /// Refuses all that a closed wallet takes no more: edits, API keys, deposits.
     pub(crate) fn refuse_closed(&self) -> Result<(), AccountRefusal> {
         if self.closed_at.is_some() { Err(AccountRefusal::WalletClosed) } else { Ok(()) }
     }
 
-    /// Counts an edit where anything has changed.
+    /// Counts an edit if any field has changed.
     fn counted(mut self, before: &Self) -> Self {
         if self != *before {
             self.edited = before.edited.saturating_add(1);

@@ -8,12 +8,12 @@
 //!                                  ten dead deliveries in a row ─▶ the webhook is disabled
 //! ```
 //!
-//! A receiver must be prepared to get an event twice: a try whose answer was lost is made again.
-//! Events are told apart by their ids, and no order of them is promised.
+//! A receiver must be prepared to get an event twice: an attempt whose answer was lost is made again. Receivers
+//! distinguish events by their ids, and no order of them is promised.
 //!
-//! Never: an address inside the operator's network because somebody who may make a webhook names
-//! it. [`Endpoint`] judges the text, [`is_global`] each address that its name has; origins that the
-//! operator has listed are judged by neither.
+//! Never: an address inside the operator's network because a user who may create a webhook names it.
+//! [`Endpoint`] judges the text, [`is_global`] each address that its name has; origins that the operator has
+//! listed are judged by neither.
 //!
 //! Not here: the key that signs ([`ServerSecret::webhook_key`](crate::secret::ServerSecret)), and
 //! all that waits, resolves or connects.

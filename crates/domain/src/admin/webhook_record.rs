@@ -1,8 +1,8 @@
 //! Webhooks as people make and change them: records, edits and writes.
 //!
-//! A webhook belongs to a wallet, and is told that wallet's events alone, or to the operator, and is
-//! told all. Its secret is derived and never stored: the record has the number of its generation, and
-//! the server secrets that its two last generations are derived from.
+//! A webhook belongs to a wallet, and gets only that wallet's events, or to the operator, and gets all. Its
+//! secret is derived and never stored: the record has the number of its generation, and the server secrets that
+//! its two last generations are derived from.
 //!
 //! Never in the trail or a `Debug`: path and query of its URL, which often hold the receiver's own
 //! secret. The trail has the origin, and a digest that shows that the rest has changed.
@@ -63,25 +63,25 @@ impl WebhookSecret {
 /// A webhook as it is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookRecord {
-    /// Its id.
+    /// Id of the webhook.
     pub id: WebhookId,
     /// Wallet that it belongs to; `None`: the operator.
     pub wallet: Option<WalletId>,
     /// URL of its receiver, as it was written.
     pub url: Private<String>,
-    /// Kinds of events that it is told; `None`: all.
+    /// Kinds of events that it receives; `None`: all.
     pub kinds: Option<BTreeSet<EventKind>>,
     /// Text for people.
     pub description: Option<String>,
-    /// What its secret is derived from.
+    /// Source of its derived secret.
     pub secret: WebhookSecret,
     /// Number of edits.
     pub edited: u32,
     /// Moment of its creation.
     pub created_at: Timestamp,
-    /// Whoever made it.
+    /// Actor that created it.
     pub created_by: ActorId,
-    /// Moment since which it is told nothing, and why.
+    /// Moment since which it gets no deliveries, and the reason.
     pub disabled: Option<(Timestamp, DisableReason)>,
 }
 

@@ -1,6 +1,5 @@
-//! Debug output of answers: lengths, never what was said. By hand, because a derived one would put
-//! answers into the first log line or panic that shows one. Not by fields of `Private`, as for
-//! requests.
+//! Debug output of answers: lengths, never their text. By hand, because a derived one would put answers into
+//! the first log line or panic that shows one. Not by fields of `Private`, as for requests.
 
 use super::{Audio, Choice, ChoiceDelta, FunctionCall, FunctionCallDelta, ToolCall, ToolCallDelta};
 use crate::debug_as;

@@ -1,6 +1,6 @@
-//! The database's clock beside this process's own, which no hand sets: what is deleted for good is
-//! deleted only while both agree about how much time went by. A clock that was set wrong, and is right
-//! again within a day, deletes nothing.
+//! The database's clock beside this process's own, which no hand sets: deletions for good happen only while
+//! both agree about how much time went by. A clock that was set wrong, and is right again within a day, causes
+//! no deletion.
 //!
 //! A machine that slept looks the same from here: its own clock stood still meanwhile. So the database's
 //! clock is believed again once it has been ahead, or behind, by the same time for a day, and until then
@@ -29,7 +29,7 @@ pub(crate) struct ClockPair {
 /// Skew between the two clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockSkew {
-    /// Microseconds by which the database's clock is ahead; negative where it is behind.
+    /// Microseconds by which the database's clock is ahead; negative if it is behind.
     pub by_micros: i64,
     /// Start of the skew, by the own clock.
     since: Duration,
@@ -60,7 +60,7 @@ impl ClockPair {
         Self { database: expected, own, apart: Some(ClockSkew { by_micros, since }) }
     }
 
-    /// Skew, while there is one: nothing may be deleted then.
+    /// Skew, while there is one: no row may be deleted then.
     pub(crate) const fn skew(&self) -> Option<ClockSkew> {
         self.apart
     }

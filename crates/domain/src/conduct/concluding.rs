@@ -1,11 +1,10 @@
 //! The owner's last word: brought to the store until it is taken, or until the row proves that it
 //! cannot stand any more.
 //!
-//! A result is worth money, so it has no last try: while the store cannot be reached it is offered
-//! again, with the pauses of the port, for as long as the process lives. Two refusals change its
-//! form. Where the settling half does not go through (a broken wallet row, an overflow), the result
-//! is recorded without it (T2a) and settled later. Where the result is too large to be kept, the
-//! operation is given up (T5) and nobody pays.
+//! A result is worth money, so it has no last try: while the store cannot be reached it is offered again, with
+//! the pauses of the port, for as long as the process lives. Two refusals change its form. If the settling half
+//! does not go through (a broken wallet row, an overflow), the result is recorded without it (T2a) and settled
+//! later. If the result is too large to be kept, the operation is given up (T5) without a charge.
 //!
 //! Every answer comes from the row, read after the guarded write, never from the task's own result:
 //! a result that the row does not show came too late, and is a cost of the operator's (T8).
@@ -22,7 +21,7 @@ use crate::ports::CommitError;
 use crate::usage::MeterReading;
 use crate::{ClaimId, OperationId};
 
-/// Ending of a run, as its owner tells it.
+/// Ending of a run, as its owner reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// A result, whole or cut short by a bound: it is charged (T2).
@@ -32,8 +31,8 @@ pub enum Ending {
         /// The sealed answer.
         result: SealedResult,
     },
-    /// Proof that no attempt of this generation ran (T3). One whose caller had asked to cancel it
-    /// is given up all the same.
+    /// Proof that no attempt of this generation ran (T3). One whose caller had requested its cancellation is
+    /// given up all the same.
     NotRun,
     /// Refusal by the provider, for good (T4).
     Refused {
@@ -49,18 +48,17 @@ pub enum Ending {
 /// State of an operation after its owner's last word.
 #[derive(Debug)]
 pub struct Conclusion {
-    /// Row, whoever wrote it: the only source of an answer.
+    /// Row, by any writer: the only source of an answer.
     pub snapshot: Arc<Snapshot>,
-    /// True where a result came too late to be billed (T8).
+    /// True if a result came too late to be billed (T8).
     pub late: bool,
-    /// True where it was this ending that brought it there.
+    /// True if it was this ending that brought it there.
     pub moved: bool,
 }
 
 impl Conclusion {
-    /// True where the store has lost the commit of this claim, which it had acknowledged: no
-    /// history that contains it leads to what the row says. Nothing is promised of the operation
-    /// any more.
+    /// True if the store has lost the commit of this claim, which it had acknowledged: no history that contains
+    /// it leads to the row. No promise holds for the operation any more.
     #[must_use]
     pub fn is_commit_lost(&self, claimed: &Operation) -> bool {
         self.snapshot.operation.as_ref().is_none_or(|row| {

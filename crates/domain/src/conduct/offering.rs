@@ -1,10 +1,10 @@
-//! Offering: a change on its way to a verdict, whatever becomes of the answers; not what follows
-//! from it.
+//! Offering: a change on its way to a verdict, through any number of lost answers; not the consequences of the
+//! verdict.
 //!
-//! A lost answer is the hard case: the commit may have happened, may happen yet, or never. Reading
-//! the row proves nothing as long as the lost transaction may still land, so nothing is read here.
-//! The same change goes to the store again, which waits for the locks of the lost one, until it
-//! says committed or conflict. Both loops have no end but the store's answer.
+//! A lost answer is the hard case: the commit may have happened, may happen yet, or never. Reading the row
+//! proves nothing as long as the lost transaction may still land, so no row is read here. The same change goes
+//! to the store again, which waits for the locks of the lost one, until it answers committed or conflict. Both
+//! loops have no end but the store's answer.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use crate::operation::{Operation, Receipt, Snapshot, Transition};
 use crate::ports::{CommitError, Unavailable};
 
 impl Conduct<'_> {
-    /// Offers a change; an uncertain verdict is no verdict, so the same change is offered again. A
-    /// change that may have landed must be followed to its end, whatever the store says meanwhile
-    /// about being reached.
+    /// Offers a change; an uncertain verdict is no verdict, so the same change is offered again. A change that
+    /// may have landed must be followed to its end, even if the store reports meanwhile that it cannot be
+    /// reached.
     pub(super) async fn offer(&self, change: &Arc<Transition>) -> Verdict {
         let mut was_lost = false;
         let mut attempt: u32 = 0;
@@ -44,7 +44,7 @@ impl Conduct<'_> {
         }
     }
 
-    /// Reads a row that must be known before anybody is answered, however long that takes.
+    /// Reads a row that must be known before any caller is answered, however long that takes.
     pub(super) async fn load_with_retries(&self, operation: OperationId) -> Snapshot {
         let mut attempt: u32 = 0;
         loop {
@@ -62,11 +62,11 @@ impl Conduct<'_> {
 /// Final word of a store on a change.
 pub(super) struct Verdict {
     pub(super) of_store: Result<Receipt, CommitError>,
-    /// True where an earlier answer to the same change was lost: a conflict may then be its own.
+    /// True if an earlier answer to the same change was lost: a conflict may then be its own.
     pub(super) was_lost: bool,
 }
 
-/// True where a row shows what this change would have written: it landed, its answers were lost.
+/// True if a row shows the state that this change would have written: it landed, its answers were lost.
 pub(super) fn has_landed(
     transition: &Transition,
     before: Option<&Operation>,

@@ -27,14 +27,14 @@ pub struct PurgeOutcome {
     pub deleted: u64,
     /// False if the purge met its limit: more may be left. True also for a skew, which leaves all.
     pub is_all: bool,
-    /// Skew of the two clocks, for which nothing more was deleted.
+    /// Skew of the two clocks, because of which deletion stopped.
     pub skew: Option<ClockSkew>,
     /// True if the reading of the clocks before showed a skew, too.
     pub is_known_skew: bool,
 }
 
 impl Purges {
-    /// Time between two purges, once one has found nothing more to delete.
+    /// Time between two purges, once one has found no more rows to delete.
     pub const INTERVAL: Duration = Duration::from_secs(60);
 
     /// Deletes the results of operations that ended longer than `age` ago. `own` reads a clock of this process that no

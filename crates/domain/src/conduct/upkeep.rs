@@ -1,12 +1,12 @@
-//! Upkeep: all that anybody may do to an operation that is not its own (reap it, settle it, ask its
-//! owner to end it), and what a process does to a claim of its own that no task runs.
+//! Upkeep: all that any process may do to an operation that is not its own (reap it, settle it, request its end
+//! from its owner), and the treatment of a claim of its own that no task runs.
 //!
-//! Reaping, settling and disowning are one try: whoever fails here loses nothing, because a
-//! reconciler, a retry or a look-up meets the same row again. So from every state, with all tasks
-//! hung for ever, reaping and settling alone bring an operation to rest. A lost race is told as
-//! such: of those who try at once, one is told that it moved the row.
+//! Reaping, settling and disowning are one try: a failure here loses no money, because a reconciler, a retry or
+//! a look-up meets the same row again. So from every state, with all tasks hung for ever, reaping and settling
+//! alone bring an operation to rest. A lost race is returned as such: of those who try at once, one learns that
+//! it moved the row.
 //!
-//! Never: a reap read as proof that nothing ran; an ending written in another owner's name.
+//! Never: a reap read as proof that there was no run; an ending written in another owner's name.
 
 use std::sync::Arc;
 
@@ -16,33 +16,33 @@ use crate::operation::{Disown, Effect, Event, Phase, Snapshot, decide};
 use crate::ports::{CommitError, Unavailable};
 use crate::{ClaimId, OperationId};
 
-/// State of an operation after somebody looked after it.
+/// State of an operation after its upkeep.
 #[derive(Debug)]
 pub struct Reconciliation {
     /// The row, its content and its owner's lease.
     pub snapshot: Snapshot,
-    /// True where this call brought it there: of those who try at once, one is told so. Asking an
-    /// owner to cancel brings it nowhere.
+    /// True if this call brought it there: only one of those who try at once gets true. A request to an owner
+    /// to cancel brings it nowhere.
     pub moved: bool,
 }
 
 impl Conduct<'_> {
-    /// Reaps or settles one operation where that is allowed, and returns its state. Cancel safe:
-    /// what was offered stands or falls by itself.
+    /// Reaps or settles one operation if that is allowed, and returns its state. Cancel safe: an offered change
+    /// stands or falls by itself.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`] where the store cannot be read.
+    /// [`Unavailable`] if the store cannot be read.
     pub async fn reconcile(&self, operation: OperationId) -> Result<Reconciliation, Unavailable> {
         self.reconcile_while_running(operation, None).await
     }
 
-    /// [`Self::reconcile`] by a process one of whose tasks is running this claim: that one is
-    /// alive, whatever the database's clock says of its deadline.
+    /// [`Self::reconcile`] by a process one of whose tasks is running this claim: that one is alive, even if
+    /// its deadline has passed by the database's clock.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`] where the store cannot be read.
+    /// [`Unavailable`] if the store cannot be read.
     pub async fn reconcile_while_running(
         &self,
         operation: OperationId,
@@ -70,17 +70,16 @@ impl Conduct<'_> {
         Ok(self.try_event(snapshot, event).await?.into_reconciliation())
     }
 
-    /// Asks the owner of an operation to end it (T2c), and returns its state: leased where it was
-    /// asked, by this or before. One whose owner is gone is reaped instead, and a recorded one is
-    /// settled. An open one is ended here (T5′), so that its key never runs again. An operation that
-    /// has ended cannot be cancelled. A claim that waits for
-    /// the store is on no row yet: whoever offered one waits for its verdict before this says that
-    /// nothing runs. Cancel safe.
+    /// Requests the end of an operation from its owner (T2c), and returns its state: leased if the request
+    /// stands, by this call or an earlier one. One whose owner is gone is reaped instead, and a recorded one is
+    /// settled. An open one is ended here (T5′), so that its key never runs again. An operation that has ended
+    /// cannot be cancelled. A claim that waits for the store is on no row yet: the process that offered one
+    /// waits for its verdict before this reports that there is no run. Cancel safe.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`] where the store does not work, or took nothing in: whether the owner was
-    /// asked is not known.
+    /// [`Unavailable`] if the store does not work, or accepted no change: the request to the owner may have
+    /// been written or not.
     pub async fn cancel(&self, operation: OperationId) -> Result<Reconciliation, Unavailable> {
         self.cancel_while_running(operation, None).await
     }
@@ -135,11 +134,11 @@ impl Conduct<'_> {
         }
     }
 
-    /// Gives up a claim of this process that no task of it runs, where it is still there.
+    /// Gives up a claim of this process that no task of it runs, if it is still there.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`] where the store cannot be read.
+    /// [`Unavailable`] if the store cannot be read.
     pub async fn disown(
         &self,
         operation: OperationId,
@@ -149,7 +148,7 @@ impl Conduct<'_> {
         Ok(self.try_event(snapshot, Event::Disown(disown)).await?.into_reconciliation())
     }
 
-    /// Single try at an event: whatever it meets, somebody tries again later.
+    /// Single try at an event: after any failure, another process tries again later.
     pub(super) async fn try_event(
         &self,
         snapshot: Snapshot,
@@ -191,9 +190,9 @@ impl Conduct<'_> {
     }
 }
 
-/// Outcome of a try at somebody else's operation.
+/// Outcome of a try at another owner's operation.
 pub(super) enum EventOutcome {
-    /// The row moved, by this or by somebody else.
+    /// The row moved, by this or by another process.
     Moved(Reconciliation),
     /// Not moved: refused by the judge or the store.
     Stands(Snapshot),

@@ -3,8 +3,8 @@
 use super::{Counter, CounterMove, Limits, Unit, amount};
 use crate::Micros;
 
-/// Counters that an operation reserved, and by how much where the hold does not say it. The row
-/// keeps it, so that an ending corrects what was reserved, whatever the key's limits are by then.
+/// Counters that an operation reserved, and the amounts that do not follow from the hold. The row keeps it, so
+/// that an ending corrects exactly the reservation, even if the key's limits have changed by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reservation {
     /// Bits of the reserved ones, in the order of [`Counter::ALL`], the first the lowest; and
@@ -81,7 +81,7 @@ impl Reservation {
         1_u8.wrapping_shl(counter.index().into())
     }
 
-    /// T3: nothing ran, and all goes back but the request of a generation after the first.
+    /// T3: there was no run, and all goes back but the request of a generation after the first.
     #[must_use]
     pub fn not_run_moves(&self, hold: Micros, generation: u32) -> Vec<CounterMove> {
         self.moves(|unit| match unit {

@@ -1,14 +1,13 @@
-//! A judged event on its way to the rows. A store writes it as it stands and decides nothing.
+//! A judged event on its way to the rows. A store writes it as it is and makes no decision.
 //!
-//! A [`Transition`] has three parts that are committed together or not at all: an [`Effect`] on the
-//! operation's row, [`Funds`] for its wallet and the book, and [`CounterMove`]s for its API key. A
-//! store enforces three things: the row is still the one that was judged
-//! ([`Transition::matches_row`]), no balance or bounded counter leaves its bounds, no permanent id
-//! repeats.
+//! A [`Transition`] has three parts that are committed together or not at all: an [`Effect`] on the operation's
+//! row, [`Funds`] for its wallet and the ledger, and [`CounterMove`]s for its API key. A store enforces three
+//! rules: the row is still the one that was judged ([`Transition::matches_row`]), no balance or bounded counter
+//! leaves its bounds, no permanent id repeats.
 //!
-//! Times are spans: the store stamps the moments with the database's clock as it writes, and tells
-//! them in a [`Receipt`]. [`Transition::apply`] makes of both the row that was written, so that an
-//! owner knows it without a read.
+//! Times are spans: the store stamps the moments with the database's clock as it writes, and returns them in a
+//! [`Receipt`]. [`Transition::apply`] makes of both the row that was written, so that an owner knows it without
+//! a read.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +20,8 @@ use crate::model::{ModelAlias, PublicModelId};
 use crate::price::PriceVersion;
 use crate::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey, Timestamp, WalletId};
 
-/// Judged change of an operation, which a journal commits, all of it or nothing. It carries spans, never moments: the store stamps those with the
-/// database's clock as it writes.
+/// Judged change of an operation, which a journal commits, all of it or none. It carries spans, never moments:
+/// the store stamps those with the database's clock as it writes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transition {
     /// The operation.
@@ -33,8 +32,8 @@ pub struct Transition {
     pub wallet: WalletId,
     /// Version that was judged; `None`: there must be no row.
     pub expected: Option<Version>,
-    /// Claim that the judged row showed. A row of another claim is another one, whatever its
-    /// version: the one that was judged is lost, and somebody has begun anew.
+    /// Claim that the judged row showed. A row of another claim is another one, even with the same version: the
+    /// one that was judged is lost, and another claim has begun anew.
     pub claim: Option<ClaimId>,
     /// The generation that the effect belongs to.
     pub generation: u32,
@@ -95,7 +94,7 @@ pub enum Effect {
     },
     /// T5, T6: given up.
     Abandon {
-        /// Attempts of the generation as its owner tells them; empty after a reap or a disown.
+        /// Attempts of the generation as its owner reports them; empty after a reap or a disown.
         attempts: Arc<[Attempt]>,
     },
 }
@@ -151,7 +150,7 @@ impl Transition {
         self.expected.map_or(Version::FIRST, Version::next)
     }
 
-    /// True where a row of this version and claim, or no row, is what was judged.
+    /// True if a row of this version and claim, or no row, was the one that was judged.
     #[must_use]
     pub fn matches_row(&self, row: Option<(Version, ClaimId)>) -> bool {
         // Both or neither is there: a judged row has a version and a claim.
@@ -246,7 +245,7 @@ impl Transition {
         }
     }
 
-    /// Start of a generation, where this change begins one.
+    /// Start of a generation, if this change begins one.
     #[must_use]
     pub fn start(&self) -> Option<&GenerationStart> {
         match &self.effect {

@@ -1,6 +1,5 @@
-//! The judge of every event over every phase. Pure: it awaits nothing and reads no clock, and it
-//! names every pair, so that a new phase or event does not compile until somebody has thought about
-//! it.
+//! The judge of every event over every phase. Pure: it awaits no future and reads no clock, and it names every
+//! pair, so that a new phase or event does not compile before each of its pairs is decided.
 //!
 //! ```text
 //!      event      guard                               row after   hold
@@ -8,8 +7,8 @@
 //! T7   Claim      open, same request, not too soon    leased      taken anew, generation + 1
 //! T2   Finish     leased, and the claim is mine       completed   captured: charge, and rest back
 //! T2a  Record     as T2                               recorded    stays
-//! T2b  Settle     recorded; anybody                   completed   as T2
-//! T2c  AskCancel  leased, not asked before            leased      stays
+//! T2b  Settle     recorded; any process               completed   as T2
+//! T2c  AskCancel  leased, no earlier request         leased      stays
 //! T3   NotRun     as T2                               open        released
 //! T4   Refuse     as T2                               refused     released
 //! T5   GiveUp     as T2                               abandoned   lapses
@@ -35,22 +34,22 @@ use crate::ledger::Funds;
 use crate::limits::Reservation;
 use crate::{ClaimId, Micros, OperationId, Timestamp};
 
-/// Reason why an event changes nothing. For a claim it says what to do instead.
+/// Reason why an event has no effect. For a claim it names the alternative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The key is bound to another request: a conflict, and nothing else happens.
+    /// The key is bound to another request: a conflict without any effect.
     #[error("the key is bound to another request")]
     OtherRequest,
     /// Final answer exists: replay it.
     #[error("the operation has ended")]
     Ended,
-    /// Leased to somebody: attach to it, or reap it if that is allowed.
+    /// Leased: attach to its run, or reap it if that is allowed.
     #[error("the operation is leased")]
     Leased,
     /// Result without a settlement: settle it first.
     #[error("the operation waits for its settlement")]
     Recorded,
-    /// Open: nothing runs that the event could be about.
+    /// Open: there is no run that the event could be about.
     #[error("the operation is not running")]
     NotRunning,
     /// The claim is not the one on the row: stop at once.
@@ -68,8 +67,8 @@ pub enum Refusal {
     /// Owner may still be alive: leave it alone.
     #[error("the operation's owner may still be alive")]
     OwnerAlive,
-    /// Caller has asked already: nothing is written, so that asking again and again never stands in
-    /// the way of its owner's own change.
+    /// The caller has requested it already: no row is written, so that repeated requests never delay its
+    /// owner's own change.
     #[error("the operation's caller has asked to cancel it already")]
     CancelAsked,
     /// There is no row.
@@ -82,11 +81,11 @@ pub enum Refusal {
 ///
 /// # Errors
 ///
-/// A [`Refusal`] where the event changes nothing.
+/// A [`Refusal`] if the event has no effect.
 ///
 /// # Panics
 ///
-/// When a claim's hold is negative: it would pay the caller, so whoever computed it is stopped here.
+/// If a claim's hold is negative: it would pay the caller, so a wrong computation stops here.
 pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> {
     let Some(operation) = &snapshot.operation else {
         return match event {
@@ -181,7 +180,7 @@ fn admit(claim: Box<Claim>, now: Timestamp) -> Result<Transition, Refusal> {
     })
 }
 
-/// T1′: in this order, so that a bound key never tells a stranger's request anything.
+/// T1′: in this order, so that a bound key never reveals its state to a different request.
 fn claim_bound(
     operation: &Operation,
     claim: Box<Claim>,
@@ -258,7 +257,7 @@ fn record(operation: &Operation, finish: Finish) -> Transition {
     unmoved(operation, Effect::Record { usage, result, attempts })
 }
 
-/// T2b: the settling half, by anyone. The charge is the recorded one: nothing is priced twice.
+/// T2b: the settling half, by any process. The charge is the recorded one: no run is priced twice.
 fn settle(operation: &Operation) -> Result<Transition, Refusal> {
     match &operation.phase {
         Phase::Recorded(usage) => Ok(Transition {
@@ -297,9 +296,8 @@ fn release(operation: &Operation, effect: Effect) -> Transition {
     }
 }
 
-/// T3: the hold goes back, and what was reserved. Abandoned all the same where its caller asked to
-/// cancel it: an open operation would run again as soon as somebody retries, and clients retry by
-/// themselves.
+/// T3: the hold and the reservations go back. Abandoned all the same if its caller requested its cancellation:
+/// an open operation would run again at the next retry, and clients retry by themselves.
 fn not_run(operation: &Operation, attempts: Arc<[Attempt]>) -> Transition {
     let effect = if operation.cancel_asked {
         Effect::Abandon { attempts }
@@ -312,8 +310,8 @@ fn not_run(operation: &Operation, attempts: Arc<[Attempt]>) -> Transition {
     Transition { funds, counters, ..release(operation, effect) }
 }
 
-/// Move of the hold that a given-up or refused operation makes. The book tells the two apart: a run
-/// whose outcome nobody knows lapses, so that no row can pass for *did not run*.
+/// Move of the hold that a given-up or refused operation makes. The ledger distinguishes the two: the hold of a
+/// run with an unknown outcome lapses, so that no row can pass for *did not run*.
 const fn given_up(effect: &Effect, hold: Micros) -> Funds {
     match effect {
         Effect::Abandon { .. } => Funds::Lapse(hold),
@@ -329,8 +327,8 @@ const fn given_up(effect: &Effect, hold: Micros) -> Funds {
     }
 }
 
-/// The frame of a change to this row that moves nothing: the version and the claim that were judged
-/// are what the store must still find.
+/// The frame of a change to this row that moves no money: the version and the claim that were judged must still
+/// be those in the store.
 fn unmoved(operation: &Operation, effect: Effect) -> Transition {
     Transition {
         operation: operation.id,
@@ -357,14 +355,14 @@ fn leased(operation: &Operation) -> Result<(), Refusal> {
     }
 }
 
-/// The guard of every word that only the owner may say: leased, and the claim is mine.
+/// The guard of every event that only the owner may send: leased, and the claim is mine.
 fn owned(operation: &Operation, claim: ClaimId) -> Result<(), Refusal> {
     leased(operation)?;
     if operation.owner.claim == claim { Ok(()) } else { Err(Refusal::NotOwner) }
 }
 
-/// True where the owner cannot come back: its row is missing or another incarnation's (a heartbeat
-/// renews its own row only), or its lease ended longer than the grace ago.
+/// True if the owner cannot come back: its row is missing or another incarnation's (a heartbeat renews its own
+/// row only), or its lease ended longer than the grace ago.
 fn owner_is_gone(
     operation: &Operation,
     lease: Option<&Lease>,

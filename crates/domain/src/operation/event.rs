@@ -1,7 +1,7 @@
 //! Events: all that can happen to an operation, and what each brings along.
 //!
-//! The words of an owner (T2, T2a, T3 to T5 and a disown) carry its claim id, which the guard
-//! compares with the row's. What anybody may say (T2b, T2c, a reap) carries none.
+//! The events of an owner (T2, T2a, T3 to T5 and a disown) carry its claim id, which the guard compares with
+//! the row's. Events of any process (T2b, T2c, a reap) carry none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,22 +13,22 @@ use crate::price::PriceVersion;
 use crate::usage::MeterReading;
 use crate::{ApiKeyId, ClaimId, Micros, RequestKey, WalletId};
 
-/// Event that asks an operation to change. The numbers are those of the table of transitions in
+/// Event that changes an operation. The numbers are those of the table of transitions in
 /// `docs/explanation/operation-lifecycle.md`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// T1, T7: a task wants to run it.
+    /// T1, T7: a task claims it for a run.
     Claim(Box<Claim>),
     /// T2: its owner has a result.
     Finish(Finish),
     /// T2a: its owner has a result, and the store refused to settle it.
     Record(Finish),
-    /// T2b: somebody settles what was recorded.
+    /// T2b: any process settles the recorded result.
     Settle,
-    /// T2c, first half: its caller wants it to end. What follows is its owner's word.
+    /// T2c, first half: its caller requests its end. The rest is its owner's event.
     AskCancel,
-    /// T3: its owner knows that no attempt of this generation ran. Abandoned all the same where it
-    /// was to be cancelled.
+    /// T3: its owner knows that no attempt of this generation ran. Abandoned all the same if it was to be
+    /// cancelled.
     NotRun {
         /// The owner's claim.
         claim: ClaimId,
@@ -53,7 +53,7 @@ pub enum Event {
         /// Attempts of this generation.
         attempts: Arc<[Attempt]>,
     },
-    /// T6: somebody found its owner gone.
+    /// T6: a process found its owner gone.
     Reap {
         /// Time after the end of a dead lease for which its operations are left alone. `None`: no
         /// lease counts as dead now, because this process has only just come back itself.
@@ -163,7 +163,7 @@ pub struct Finish {
     pub claim: ClaimId,
     /// Meters of the run.
     pub metered: MeterReading,
-    /// The sealed answer. Its content tells the charge that these meters make.
+    /// The sealed answer. Its content includes the charge of these meters.
     pub result: SealedResult,
     /// Attempts of this generation.
     pub attempts: Arc<[Attempt]>,
@@ -181,7 +181,7 @@ pub struct Disown {
 /// Knowledge that a process has of a claim that it made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendStatus {
-    /// Remembered, and no byte of it was sent: proof that nothing ran.
+    /// Remembered, and no byte of it was sent: proof that there was no run.
     Never,
     /// Anything else: it may have run.
     Perhaps,

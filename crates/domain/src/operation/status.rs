@@ -13,7 +13,7 @@ pub enum OperationStatus {
     Completed,
     /// Answered with an error.
     Refused,
-    /// Nobody knows what its run used.
+    /// The usage of its run is unknown.
     Abandoned,
 }
 

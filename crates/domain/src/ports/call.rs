@@ -19,17 +19,17 @@ pub struct Call {
     pub model: Arc<str>,
     /// The bound on output tokens that the hold was computed with: it must reach the provider.
     pub max_output_tokens: u64,
-    /// Tokens of a prompt and its answer together that the model is said to take.
+    /// Documented limit of the model on the tokens of a prompt and its answer together.
     pub context_tokens: u64,
     /// Key of this call alone, for a provider that takes one
     /// ([`takes_key`](super::Provider::takes_key)); `None` for any other.
     pub key: Option<RequestKey>,
-    /// Time that connecting may take. The whole call is bounded by whoever drops it.
+    /// Time that connecting may take. The whole call is bounded by its caller, who drops it.
     pub connect: Duration,
-    /// Form in which the answer is wanted.
+    /// Form of the answer.
     pub response_mode: ResponseMode,
-    /// States that came with calls of the request's earlier turns, from the same route, as far as
-    /// they are still kept. There may be fewer than were said: whoever wants them must do without.
+    /// States that came with calls of the request's earlier turns, from the same route, as far as they are
+    /// still kept. There may be fewer than there were: a provider that requires them must do without.
     pub states: ProviderStates,
 }
 
@@ -44,13 +44,13 @@ impl Call {
     }
 }
 
-/// Form in which an answer is wanted from a provider, not the one in which its caller gets it.
-/// Pieces may come as one whole.
+/// Form in which an answer is requested from a provider, not the one in which its caller gets it. Pieces may
+/// come as one whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseMode {
     /// At its end.
     Whole,
-    /// In pieces, as the model says them.
+    /// In pieces, as the model streams them.
     Streamed,
 }
 

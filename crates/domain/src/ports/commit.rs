@@ -1,4 +1,4 @@
-//! Verdicts of a store that did not commit a change: one for each thing that its caller may do next.
+//! Verdicts of a store that did not commit a change: one for each possible next step of its caller.
 
 use super::Cause;
 use crate::Micros;
@@ -13,8 +13,8 @@ pub enum CommitError {
     /// Limits of the wallet's API keys were edited since the claim's were read: read them and claim again.
     #[error("the limits were edited since they were read")]
     LimitsEdited,
-    /// A wallet would leave its bounds, a refund would pass its charge, or a posting's amount is not of
-    /// its kind; a missing wallet has nothing. Judged after the limits.
+    /// A wallet would leave its bounds, a refund would pass its charge, or a posting's amount is not of its
+    /// kind; a missing wallet has no funds. Judged after the limits.
     #[error("the wallet has not enough funds")]
     InsufficientFunds,
     /// A wallet has less available than a claim's hold, and would have enough with what its leased operations
@@ -33,14 +33,14 @@ pub enum CommitError {
     /// stopped, and will be as often as it is offered.
     #[error("a permanent id exists already, or the tables forbid it otherwise")]
     Collision,
-    /// The result is larger than the store can hold, now or later: nothing was committed, and
-    /// nobody else was kept waiting by it.
+    /// The result is larger than the store can hold, now or later: no row was committed, and no other change
+    /// was delayed by it.
     #[error("the result is larger than the store can hold")]
     TooLarge,
     /// Too many commits wait; this one was not taken in.
     #[error("too many commits wait")]
     Overloaded,
-    /// The store cannot be reached or does not work: nothing was committed.
+    /// The store cannot be reached or does not work: no row was committed.
     #[error("the store is unavailable")]
     Unavailable(#[source] Cause),
     /// The answer to the commit was lost: it may have happened, or may happen yet. Offer it again,

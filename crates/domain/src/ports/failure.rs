@@ -1,8 +1,8 @@
 //! Failure of a call, by what is proven: not run, refused, or unknown.
 //!
-//! A wrong class costs money. *Not run* lets the same key, and the next route, send the request
-//! again: called so without proof, somebody pays for two runs. So each proof has a row with a
-//! source in the adapter's table, and anything without a row is unknown.
+//! A wrong class costs money. *Not run* lets the same key, and the next route, send the request again: without
+//! proof, two runs may be paid for. So each proof has a row with a source in the adapter's table, and any
+//! answer without a row is unknown.
 
 use crate::operation::ProviderRefusal;
 use crate::statistics::FailureNote;
@@ -84,7 +84,7 @@ impl NotRunProof {
 /// Reason why the outcome of a call is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownReason {
-    /// A status that proves nothing.
+    /// A status that is no proof.
     Status,
     /// The connection broke after the request was sent.
     Broken,
@@ -110,9 +110,9 @@ impl UnknownReason {
     }
 }
 
-/// Reason why a status of success has no usable answer. In every case the model may have run.
-/// Quotes nothing of the answer: a field is named by its path in the format of its kind of provider, as it is
-/// documented, and never by what the answer calls it.
+/// Reason why a status of success has no usable answer. In every case the model may have run. Quotes no part of
+/// the answer: a field is named by its documented path in the format of its kind of provider, and never by its
+/// name in the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum UnreadableReason {
     /// The body reports an error instead.
@@ -124,16 +124,16 @@ pub enum UnreadableReason {
     /// The body is JSON of too many values for its length.
     #[error("the answer has more values than an answer of its length may have")]
     Values,
-    /// Choices are missing, doubled or more than were asked for, or one has no message.
+    /// Choices are missing, doubled or more than requested, or one has no message.
     #[error("the answer has not the choices that were asked for, at {0}")]
     Choices(&'static str),
-    /// A choice says something of an unknown kind.
+    /// A choice has content of an unknown kind.
     #[error("the answer has content of an unknown kind, at {0}")]
     Content(&'static str),
     /// A choice calls tools in a way that cannot be read, or ends with calls and has none.
     #[error("the answer calls tools in an unknown way, at {0}")]
     ToolCalls(&'static str),
-    /// A choice calls more tools than anybody means to.
+    /// A choice calls more tools than any program intends.
     #[error("a choice of the answer has more than 1024 tool calls")]
     TooManyCalls,
     /// A choice has not ended, or in an unknown way.
@@ -151,7 +151,7 @@ pub enum UnreadableReason {
 }
 
 impl CallFailure {
-    /// Reason that the operator is told besides the class; `None` where the class says it all.
+    /// Reason for the operator besides the class; `None` if the class is enough.
     #[must_use]
     pub const fn reason(&self) -> Option<UnreadableReason> {
         match self {

@@ -7,12 +7,11 @@
 //! list    = count: u64, its items            absent = not fed at all
 //! ```
 //!
-//! Prefix-free: every item begins with a tag, everything of variable length carries its length, and
-//! every field is fed under its own tag in a fixed order, so no two requests feed the same bytes.
-//! A member that a request does not ask for is not fed at all: a field that is added later changes no
-//! fingerprint. Old versions are kept: operations have no end, and a retry is compared under the
-//! version it was made with. Version 2 differs from version 1 in the request that is fed, which is
-//! [folded](Request::fold), and in its number; the tags are the same.
+//! Prefix-free: every item begins with a tag, everything of variable length carries its length, and every field
+//! is fed under its own tag in a fixed order, so no two requests feed the same bytes. An absent member is not
+//! fed at all: a field that is added later changes no fingerprint. Old versions are kept: operations have no
+//! end, and a retry is compared under the version it was made with. Version 2 differs from version 1 in the
+//! request that is fed, which is [folded](Request::fold), and in its number; the tags are the same.
 //!
 //! The same feed counts the bytes that bound the hold ([`super::CostFactors`]): what is hashed is
 //! what is counted, so no string can reach a prompt unpaid. Never: a tag with a second meaning, a
@@ -36,8 +35,8 @@ pub const FINGERPRINT_VERSION: u16 = 2;
 /// The version before: of requests as they are read, without the fold. Only older rows have it.
 pub const UNFOLDED_VERSION: u16 = 1;
 
-/// True for a version that [`fingerprint`] can compute. A row of another one was written by a later
-/// release, and nothing can be compared with it here.
+/// True for a version that [`fingerprint`] can compute. A row of another one was written by a later release,
+/// and no request can be compared with it here.
 #[must_use]
 pub const fn is_known_version(version: u16) -> bool {
     matches!(version, UNFOLDED_VERSION | FINGERPRINT_VERSION)
@@ -46,8 +45,8 @@ pub const fn is_known_version(version: u16) -> bool {
 /// Hashes a request under a model contract and a version; `None` for an unknown version. The request
 /// is in the normal form of that version.
 ///
-/// `contract` is the contract's version number alone: a retry is compared under the number that its
-/// operation was made with, whatever that contract's limits are today.
+/// `contract` is the contract's version number alone: a retry is compared under the number that its operation
+/// was made with, even if that contract's limits have changed.
 #[must_use]
 pub fn fingerprint(
     key: &FingerprintKey,
@@ -77,7 +76,7 @@ pub(super) trait CanonicalSink {
     fn string(&mut self, tag: u8, text: &str);
 }
 
-/// Bytes that wait at most to be hashed; a longer piece is hashed from where it is.
+/// Bytes that wait at most to be hashed; a longer piece is hashed in place.
 const BUFFER_BYTES: usize = 1_024;
 
 /// Hash of what is fed. A feed is made of many small pieces, and a hasher takes long over each, so

@@ -14,7 +14,7 @@ pub struct CostFactors {
     pub messages: u64,
     /// The request's own bound on output tokens of each choice.
     pub max_output_tokens: Option<u64>,
-    /// Choices wanted.
+    /// Number of choices.
     pub n: u32,
     /// Tools and functions on offer.
     pub tools: u64,
@@ -24,9 +24,9 @@ pub struct CostFactors {
     pub recordings: u64,
     /// Documents in the prompt, sent along or kept by the provider.
     pub files: u64,
-    /// True where the model may read what it finds on the web.
+    /// True if the model may read pages that it finds on the web.
     pub searches: bool,
-    /// True where the model may answer in audio.
+    /// True if the model may answer in audio.
     pub audio_output: bool,
 }
 

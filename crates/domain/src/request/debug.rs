@@ -1,6 +1,6 @@
-//! Debug output of a request and its pieces: counts and lengths, never what was asked. By hand,
-//! because a derived one would put prompts into the first log line or panic that shows a request. Not
-//! by fields of `Private`: readers and adapters write and match these texts in too many places.
+//! Debug output of a request and its pieces: counts and lengths, never text. By hand, because a derived one
+//! would put prompts into the first log line or panic that shows a request. Not by fields of `Private`: readers
+//! and adapters write and match these texts in too many places.
 
 use std::fmt;
 

@@ -29,7 +29,7 @@ impl Decimal {
         (self.negative, self.digits, self.exponent)
     }
 
-    /// The value as a whole number; `None` where it is not one or does not fit.
+    /// The value as a whole number; `None` if it is not one or does not fit.
     #[must_use]
     pub fn to_integer(&self) -> Option<i128> {
         // A negative exponent is a fraction: the digits have no trailing zero that would cancel it.
@@ -38,7 +38,7 @@ impl Decimal {
         if self.negative { magnitude.checked_neg() } else { Some(magnitude) }
     }
 
-    /// True where it lies within these whole numbers, both included.
+    /// True if it lies within these whole numbers, both included.
     #[must_use]
     pub fn is_within(&self, low: i32, high: i32) -> bool {
         self.compare(low) != Ordering::Less && self.compare(high) != Ordering::Greater

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The fingerprint covers the request as the caller wrote it, so that a retry is compared with the same bytes
-//! whatever the operator ignores by then. Everything after it works on the request without the ignored
-//! members: a member that is not sent is not refused, not held for and not paid.
+//! even if the operator's list has changed by then. Everything after it works on the request without the
+//! ignored members: a member that is not sent is not refused, not held for and not paid.
 //!
 //! A closed list. Not on it, because a caller could then get or pay for other than what was agreed:
 //!
@@ -23,7 +23,7 @@ use super::Request;
 use crate::model::IgnoredField;
 
 impl Request {
-    /// The request without these members; `None` if it has none of them, and nothing is copied.
+    /// The request without these members; `None`, without a copy, if it has none of them.
     #[must_use]
     pub fn without_ignored(&self, ignores: &[IgnoredField]) -> Option<Arc<Self>> {
         if !ignores.iter().any(|field| self.has(*field)) {

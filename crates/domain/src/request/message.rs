@@ -1,9 +1,9 @@
 //! The turns of a conversation and what they hold.
 //!
-//! Kept as the caller sent them wherever a model could tell the difference: developer and system
-//! are two roles, several parts are never joined, arguments of a call are text whatever they look
-//! like. Folded only where none can: one bare text part is the same as a string. Pictures,
-//! recordings and documents are compared as text; nothing here fetches or decodes them.
+//! Kept as the caller sent them wherever a model could see the difference: developer and system are two roles,
+//! several parts are never joined, arguments of a call are text even if they look like JSON. Folded only if no
+//! model can: one bare text part is the same as a string. Pictures, recordings and documents are compared as
+//! text; none is fetched or decoded here.
 
 use std::collections::BTreeMap;
 
@@ -44,8 +44,8 @@ pub enum Role {
 }
 
 impl AssistantMessage {
-    /// Members of a message that are no part of the conversation: clients keep them beside an
-    /// answer, and hand them back with it. They go up only where the model accepts them by name.
+    /// Members of a message that are no part of the conversation: clients keep them with an answer, and hand
+    /// them back with it. They go up only if the model accepts them by name.
     pub const METADATA: [&str; 8] = [
         "annotations",
         "id",
@@ -115,7 +115,7 @@ pub struct ToolCall {
     pub kind: ToolKind,
     /// Name of the tool.
     pub name: String,
-    /// A function's `arguments` or a custom tool's `input`: text, whatever it looks like.
+    /// A function's `arguments` or a custom tool's `input`: text, even if it looks like JSON.
     pub input: String,
 }
 
@@ -124,7 +124,7 @@ pub struct ToolCall {
 pub struct FunctionCall {
     /// Name of the function.
     pub name: String,
-    /// Text, whatever it looks like.
+    /// Text, even if it looks like JSON.
     pub arguments: String,
 }
 
@@ -142,7 +142,7 @@ pub enum Content {
 pub struct ContentPart {
     /// The part itself.
     pub item: Item,
-    /// Mark that asks the provider to cache the prompt up to the part's end.
+    /// Mark that makes the provider cache the prompt up to the part's end.
     pub cache_breakpoint: Option<CacheBreakpoint>,
     /// Members that are not known here, by name. Only a model that accepts them gets them.
     pub extras: BTreeMap<String, Opaque>,
@@ -202,7 +202,7 @@ named! {
     }
 }
 
-/// Mark that asks the provider to cache the prompt up to it.
+/// Mark that makes the provider cache the prompt up to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheBreakpoint {
     /// Time that it is kept; `None` leaves it to the provider.
@@ -235,7 +235,7 @@ impl Message {
         }
     }
 
-    /// Parts of the content; none where that is a string.
+    /// Parts of the content; empty if that is a string.
     #[must_use]
     pub fn parts(&self) -> &[ContentPart] {
         match &self.content {
@@ -246,7 +246,7 @@ impl Message {
 }
 
 impl ContentPart {
-    /// True for a text and nothing else: a string is another spelling of it.
+    /// True for only a text: a string is another spelling of it.
     #[must_use]
     pub fn is_bare_text(&self) -> bool {
         let Self { item, cache_breakpoint, extras } = self;

@@ -13,8 +13,8 @@ use super::{
 };
 
 impl Request {
-    /// Folds values that say nothing into their absence. Version 2 of the normal form; version 1 is
-    /// the request without this step.
+    /// Folds values without an effect into their absence. Version 2 of the normal form; version 1 is the
+    /// request without this step.
     pub fn fold(&mut self) {
         self.stop.retain(|sequence| !sequence.is_empty());
         for name in [&mut self.user, &mut self.safety_identifier, &mut self.prompt_cache_key] {

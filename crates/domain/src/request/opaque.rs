@@ -1,10 +1,10 @@
-//! JSON that passes through: schemas, tool parameters, vendor fields. Nobody here reads it.
+//! JSON that passes through: schemas, tool parameters, vendor fields. No code here reads it.
 
 use crate::private::Private;
 
-/// JSON value as text: no white space, members in their order, numbers as spelled, each string
-/// escaped in one way. Whoever makes one vouches for that: it is hashed and sent as these bytes,
-/// and two spellings of a value would be two requests.
+/// JSON value as text: no white space, members in their order, numbers as spelled, each string escaped in one
+/// way. The code that makes one vouches for that: it is hashed and sent as these bytes, and two spellings of a
+/// value would be two requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opaque(Private<Box<str>>);
 

@@ -20,7 +20,7 @@ pub struct JsonSchema {
     pub description: Option<String>,
     /// The schema itself.
     pub schema: Option<Opaque>,
-    /// True where the model must keep to it.
+    /// True if the model must keep to it.
     pub strict: Option<bool>,
 }
 
@@ -93,7 +93,7 @@ named! {
 }
 
 named! {
-    /// Length of what the model says.
+    /// Length of the model's answer.
     Verbosity {
         /// Little.
         Low = "low",
@@ -107,7 +107,7 @@ named! {
 named! {
     /// Tier of the provider that serves the request. Synonyms there are not the same here.
     ServiceTier {
-        /// As the provider's project says.
+        /// The setting of the provider's project.
         Auto = "auto",
         /// The usual one.
         Default = "default",

@@ -1,6 +1,6 @@
-//! A request as a provider is sent it. Not all that a caller says is a provider's to know: the
-//! fingerprint covers what the caller sent, and this is made from it afterwards, so two requests
-//! that are the same stay the same on the way up.
+//! A request in the form that is sent to a provider. Not every member of a caller's request is a provider's to
+//! know: the fingerprint covers the caller's request, and this is made from it afterwards, so two requests that
+//! are the same stay the same on the way up.
 
 use std::sync::Arc;
 
@@ -8,9 +8,10 @@ use super::{Message, Request, Role};
 use crate::secret::PseudonymKey;
 
 impl Request {
-    /// Makes a request what a provider may be sent: without the metadata that the model does not accept by
-    /// name, and with pseudonyms for the caller's end users and cache keys, which under one account of the
-    /// operator's would meet those of other API keys. Copies the request only where others still hold it.
+    /// Reduces a request to the members that a provider may be sent: without the metadata that the model does
+    /// not accept by name, and with pseudonyms for the caller's end users and cache keys, which under one
+    /// account of the operator's would meet those of other API keys. Copies the request only if others still
+    /// hold it.
     pub fn make_outgoing(request: &mut Arc<Self>, accepts: &[String], key: &PseudonymKey) {
         // Nothing to leave out or to rename, so nothing to copy.
         if request.is_outgoing() {

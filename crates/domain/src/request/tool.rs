@@ -22,7 +22,7 @@ pub struct Function {
     pub description: Option<String>,
     /// The schema of its arguments; without one it has none.
     pub parameters: Option<Opaque>,
-    /// True where the model must keep to the schema.
+    /// True if the model must keep to the schema.
     pub strict: Option<bool>,
     /// Members of the tool, next to the function, that are not known here, by name. Only a model that
     /// accepts them gets them; a function in the older form has none.

@@ -1,7 +1,6 @@
-//! Proof of two nodes to each other, before one tells the other what a run says. Both know the
-//! result key of the operation, because the same credential asked both: the one that runs it has it
-//! from its first caller, the other from whoever retries there. Nothing else is shared, and nobody
-//! else has it.
+//! Proof of two nodes to each other, before one sends the other the text of a run. Both know the result key of
+//! the operation, because the same credential called both: the one that runs it has it from its first caller,
+//! the other from the caller that retries there. No other secret is shared, and no other process has it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,12 +9,11 @@ use super::{ResultKey, derived};
 use crate::private::unprinted;
 use crate::{ClaimId, RelayNonce};
 
-/// Proof of the asking node that it knows the result key. Comparison takes the same time whatever
-/// differs.
+/// Proof of the requesting node that it knows the result key. Comparison takes the same time for all values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RelayProof(blake3::Hash);
 
-/// Seals what one relay tells.
+/// Seals the content of one relay.
 #[derive(Clone)]
 pub struct RelayKey([u8; 32]);
 
@@ -50,7 +48,7 @@ impl RelayKey {
 }
 
 impl ResultKey {
-    /// Proof that whoever knows this key shows to hear the run of a claim.
+    /// Proof of a holder of this key that it may read the run of a claim.
     #[must_use]
     pub fn relay_proof(&self, claim: ClaimId, asking: RelayNonce) -> RelayProof {
         // Under a context of its own: a proof that was seen on the wire is no key.
@@ -58,8 +56,7 @@ impl ResultKey {
         RelayProof(blake3::Hash::from_bytes(derived("holdfast 2026-11 relay ask v1", &parts)))
     }
 
-    /// Key that the run of a claim is told under. No two relays have the same: each end brings a
-    /// nonce.
+    /// Key that seals the relay of a claim's run. No two relays have the same: each end brings a nonce.
     #[must_use]
     pub fn relay_key(&self, claim: ClaimId, asking: RelayNonce, telling: RelayNonce) -> RelayKey {
         // Both nonces: neither end alone can make two relays share a key.

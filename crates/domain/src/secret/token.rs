@@ -1,7 +1,7 @@
 //! Tokens of people: 256 random bits of a session, of a one-time link or of a browser, and the hash that is kept.
 //!
-//! Each kind has a context of its own: no link is a session, whatever table somebody copies its hash
-//! to. The bits are random and so many that their hash confirms no guess, and needs no secret.
+//! Each kind has a context of its own: no link is a session, even if its hash is copied to the other table. The
+//! bits are random and so many that their hash confirms no guess, and needs no secret.
 
 use super::derived;
 use crate::base62::{self, LEN_OF_256};
@@ -29,7 +29,7 @@ macro_rules! tokens {
                 bytes.map(Self)
             }
 
-            /// The text, 43 letters and digits: told once to whoever it is for, and not kept.
+            /// The text, 43 letters and digits: shown once to its recipient, and not kept.
             #[must_use]
             pub fn expose(&self) -> String {
                 base62::write(&self.0, LEN_OF_256)
@@ -55,7 +55,7 @@ tokens! {
     BrowserToken = "holdfast 2026-11 browser token v1",
 }
 
-/// Hash of a token. Comparison takes the same time whatever differs.
+/// Hash of a token. Comparison takes the same time for all values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenHash(blake3::Hash);
 

@@ -4,12 +4,12 @@
 //! slots   0  1  2  3 …     a new request takes the slot of one that is listed no longer, or the first free one
 //! ```
 //!
-//! A key that runs into its rate limit a thousand times an hour still shows why its one request for a missing model
-//! failed. The rows of a key are bounded by the number of codes, whatever it sends.
+//! A key that runs into its rate limit a thousand times an hour still shows why its one request for a missing
+//! model failed. The rows of a key are bounded by the number of codes, for any number of requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Requests of an API key that are listed, whatever their codes.
+/// Requests of an API key that are listed, of all codes together.
 pub const NEWEST: usize = 100;
 /// Requests of each code that are listed, however many others came later.
 pub const OF_CODE: usize = 10;

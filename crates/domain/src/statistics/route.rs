@@ -66,7 +66,7 @@ pub struct RouteHour {
     pub model: PublicModelId,
     /// Outcome of these attempts.
     pub outcome: AttemptOutcome,
-    /// Their number.
+    /// Number of the attempts.
     pub attempts: u64,
     /// Sum of their latencies, in milliseconds.
     pub ms_sum: u64,
@@ -116,7 +116,7 @@ impl RouteHour {
     }
 }
 
-/// One failed attempt on a route.
+/// A failed attempt on a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteFailure {
     /// Name of the route.
@@ -179,7 +179,7 @@ impl BreakerCondition {
 pub struct NodeBreaker {
     /// Name of the node.
     pub node: NodeName,
-    /// True while the lease of the process that reported it is live. Nothing is known of the breaker otherwise.
+    /// True while the lease of the process that reported it is live. The breaker's state is unknown otherwise.
     pub is_known: bool,
     /// Report of the node.
     pub report: BreakerReport,

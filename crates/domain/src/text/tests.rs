@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// One of each kind that is refused wherever it is.
+/// A character of each kind that is always refused.
 const REFUSED: [char; 48] = [
     '\0',
     '\t',

@@ -19,11 +19,11 @@
 //! | any other rest | the total is left out | – |
 //! | a detail exceeds its whole | cut to the whole: cached before written, reasoning before audio | Grok on Azure Foundry: cached 387 of 298; OpenRouter: cached and written both near the prompt |
 //!
-//! If several sets of details explain the rest, the one that costs the caller least is taken; a set above
-//! the context or the bound explains nothing, and the total is left out if there is no other. Audio may
-//! be cached or reasoning, too: such a token is metered once, as cached or reasoning, and that is no
-//! contradiction. The wholes are judged last: a prompt above the context or an output above
-//! [`Meters::completion_max`] is not accepted, and neither is a report without a count of both wholes.
+//! If several sets of details explain the rest, the one that is cheapest for the caller is taken; a set above
+//! the context or the bound explains none, and the total is left out if there is no other. Audio may be cached
+//! or reasoning, too: such a token is metered once, as cached or reasoning, and that is no contradiction. The
+//! wholes are judged last: a prompt above the context or an output above [`Meters::completion_max`] is not
+//! accepted, and neither is a report without a count of both wholes.
 //!
 //! Never: a token in two meters, a charge that a total raises by more than the rest that a row names.
 
@@ -86,7 +86,7 @@ impl ReportedCount {
         }
     }
 
-    /// This count, or the other one if this has no number.
+    /// The count, or the other one if this has no number.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         match (self, other) {
@@ -107,7 +107,7 @@ impl From<u64> for ReportedCount {
     }
 }
 
-/// Report of usage as a provider sent it: nothing is checked, and its counts may contradict each other.
+/// Report of usage as a provider sent it, unchecked: its counts may contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct UsageReport {
     /// Prompt tokens: with cached and written ones, as the provider's kind documents it.
@@ -344,7 +344,7 @@ impl CompletionSide {
     }
 }
 
-/// One way to read a report.
+/// A way to read a report.
 struct Reading {
     prompt: u64,
     completion: u64,
@@ -444,7 +444,7 @@ impl LatestUsage {
 }
 
 impl UsageReport {
-    /// This report, with the counts that it lacks from an earlier one of the same wholes.
+    /// The report, with the counts that it lacks from an earlier one of the same wholes.
     const fn completed_by(self, earlier: &Self) -> Self {
         Self {
             prompt: self.prompt,

@@ -24,7 +24,7 @@ pub enum ApiKeyAction {
         wallet: WalletId,
         /// The keys, each with its first credential.
         keys: Vec<(NewApiKey, Credential)>,
-        /// True where the actor grants no more than the wallet's `key_spend`.
+        /// True if the actor grants no more than the wallet's `key_spend`.
         is_bounded: bool,
     },
     /// Edit a key.
@@ -35,9 +35,9 @@ pub enum ApiKeyAction {
         wallet: WalletId,
         /// The edit.
         patch: ApiKeyPatch,
-        /// Number of edits that the actor has seen, where that matters.
+        /// Number of edits that the actor has seen, if that matters.
         expected: Option<u32>,
-        /// True where the actor grants no more than the wallet's `key_spend`.
+        /// True if the actor grants no more than the wallet's `key_spend`.
         is_bounded: bool,
     },
     /// Stop new runs of a key.

@@ -1,7 +1,7 @@
 //! Commands: an action with all that its transaction needs, and the record of what was done.
 //!
-//! A command has the ids and verifiers of new things too: it may be offered again after a lost answer, and then must be
-//! the same one.
+//! A command has the ids and verifiers of new resources too: it may be offered again after a lost answer, and
+//! then must be the same one.
 
 use super::AccountAction;
 use crate::Timestamp;
@@ -12,13 +12,13 @@ use crate::admin::{ActorId, CanonicalDigest, RequestBinding, Thing, WalletBounds
 pub struct AccountCommand {
     /// Actor, already authorized. Authorization was judged before.
     pub actor: ActorId,
-    /// Network address of the actor, where there is one. It is kept beside the trail for a while.
+    /// Network address of the actor, if there is one. It is kept apart from the audit log for a while.
     pub address: Option<String>,
     /// Request that it is bound to.
     pub request: RequestBinding,
     /// Reason that the actor gives.
     pub reason: Option<String>,
-    /// Bounds on the wallet of a thing that it makes, as its process is configured.
+    /// Bounds on the wallet of a new resource, as its process is configured.
     pub bounds: WalletBounds,
     /// The change.
     pub action: AccountAction,
@@ -31,7 +31,7 @@ pub struct RequestRecord {
     pub digest: [u8; 32],
     /// Canonical digest of the request; `None` if a node of a version without it did the request.
     pub canonical: Option<CanonicalDigest>,
-    /// Things that the command made or changed.
+    /// Resources that the command created or changed.
     pub things: Vec<Thing>,
     /// Moment of the command.
     pub at: Timestamp,

@@ -2,17 +2,17 @@
 //!
 //! | action | event |
 //! |---|---|
-//! | deposit, adjustment | `wallet.credited`, `wallet.debited`; `wallet.low` where it took the wallet below its threshold |
+//! | deposit, adjustment | `wallet.credited`, `wallet.debited`; `wallet.low` if it took the wallet below its threshold |
 //! | refund | `operation.refunded` |
 //! | wallet suspended, resumed | the event of that name |
 //! | wallet closed | `wallet.closed`, and `api_key.revoked` for each key that is revoked with it |
 //! | API keys issued; one rotated, suspended, resumed, revoked | `api_key.…`, one for each key |
 //! | deposit that is refused for its reference | `deposit.conflict`, once for a reference |
 //!
-//! A command that an earlier one has done, or that changes nothing, has no writes and so no event. A
+//! A command that an earlier one has done, or that makes no difference, has no writes and so no event. A
 //! receiver that keeps keys in step by their events needs no rule of its own for a closed wallet.
 //!
-//! Never in here: what only the trail may tell (the actor, a digest), or a secret.
+//! Never in here: data that only the audit log may have (the actor, a digest), or a secret.
 
 use super::AccountCommand;
 use crate::admin::event::{EventData, EventKind, LowBalance, NewEvent};
@@ -21,8 +21,8 @@ use crate::credential::ApiKey;
 use crate::ledger::{Posting, PostingKind};
 use crate::{EventId, Micros, WalletId};
 
-/// Event of a refusal: the only one of what did not happen. A payment that is sent
-/// again with another amount or for another wallet is a mistake outside, which nobody else sees.
+/// Event of a refusal: the only one without a change. A payment that is sent again with another amount or for
+/// another wallet is a mistake outside, which no other part sees.
 pub(super) fn deposit_conflict(new: &NewPosting, known: &Posting) -> Option<NewEvent> {
     let reference = new.details.reference.as_ref()?;
     let data = EventData::default()
@@ -63,7 +63,7 @@ pub(super) fn api_key_event(command: &AccountCommand, kind: EventKind, key: &Api
     event(command, kind, (key.wallet, key.id.to_bytes()), data)
 }
 
-/// Event of a thing of this wallet. A command is done once, and does one thing of a kind to each.
+/// Event of a resource of this wallet. A command is done once, and makes one change of a kind to each.
 fn event(
     command: &AccountCommand,
     kind: EventKind,

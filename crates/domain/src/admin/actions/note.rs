@@ -1,10 +1,10 @@
-//! Rows of the audit log that change nothing else.
+//! Rows of the audit log without another change.
 
 use crate::admin::field_change::FieldChange;
 use crate::admin::{AccountEffect, Thing, UseCase};
 use crate::{OperationId, PersonId};
 
-/// A row of the audit log and nothing else.
+/// A row of the audit log, and no other change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     pub(super) use_case: UseCase,

@@ -1,14 +1,15 @@
 //! The judgement of changes of people.
 //!
-//! An invitation takes the place of an open link within its reach, if its grantor could have made that link as well.
-//! Links of other reaches stay, and are not judged by: a holder learns nothing of them. A person without a password
-//! who has a grant accepts an invitation signed in, or its link would set a password for all that they have.
+//! An invitation takes the place of an open link within its reach, if its grantor could have made that link as
+//! well. Links of other reaches stay, and do not count in the judgement: a holder learns no part of them. A
+//! person without a password who has a grant accepts an invitation signed in, or its link would set a password
+//! for all that they have.
 //!
-//! A link is worth what its maker may give when it is used: whoever has ended, or has lost the role that
-//! they gave it with, lets nobody in by the links that they have left behind.
+//! A link is worth the rights that its maker has when it is used: if the maker has ended, or has lost the role
+//! that they gave it with, their links admit no person any more.
 //!
-//! The authority of whoever grants or ends comes with the action, because whether it is enough depends on what the
-//! person has, which is read under the locks.
+//! The authority of the grantor comes with the action, because whether it is enough depends on the person's own
+//! roles, which are read under the locks.
 
 mod links;
 #[cfg(test)]
@@ -30,9 +31,9 @@ use crate::{AdminKeyId, LinkId, PersonId, SessionId, Timestamp};
 /// Change of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PersonAction {
-    /// Offer an authority to whoever has this address.
+    /// Offer an authority to the person with this address.
     Invite {
-        /// The person, where nobody has the address yet.
+        /// The person, if the address is new.
         new: Person,
         /// The address.
         email: EmailAddress,
@@ -43,9 +44,9 @@ pub enum PersonAction {
         /// The link.
         link: NewLink,
     },
-    /// Offer everything to the first owner, whoever has the link.
+    /// Offer everything to the first owner, who is the bearer of the link.
     InviteFirstOwner {
-        /// The person, where nobody waits for it yet.
+        /// The person, if no first owner is pending yet.
         new: Person,
         /// The link.
         link: NewLink,
@@ -67,9 +68,9 @@ pub enum PersonAction {
         link: LinkId,
         /// Actor that made the link.
         made_by: ActorId,
-        /// Password of whoever has none.
+        /// Password for a person without one.
         password: Option<PasswordHash>,
-        /// True where the person has signed in.
+        /// True if the person has signed in.
         is_signed_in: bool,
     },
     /// Become the first owner.
@@ -109,7 +110,7 @@ pub enum PersonAction {
     End {
         /// The person.
         person: PersonId,
-        /// True where their address and name are erased.
+        /// True if their address and name are erased.
         is_erased: bool,
     },
 }
@@ -274,7 +275,7 @@ fn done(id: PersonId, writes: Vec<PersonWrite>, changes: Vec<FieldChange>) -> Ac
     AccountEffect::done(writes, Thing::Person(id), changes)
 }
 
-/// A member whose value the trail does not tell.
+/// A member whose value the audit log does not contain.
 fn touched(field: &str) -> FieldChange {
     FieldChange { field: field.to_owned(), before: None, after: None }
 }
@@ -318,7 +319,7 @@ fn invite(
     Ok(effect)
 }
 
-/// Refuses to end an owner where nobody else is one for good.
+/// Refuses to end the last owner.
 fn refuse_last_owner(is_owner: bool, others: Owners) -> Result<(), AccountRefusal> {
     // A person has no end: others who have one are no one to follow them.
     if is_owner && others.lasting == 0 { Err(AccountRefusal::LastOwner) } else { Ok(()) }

@@ -116,7 +116,7 @@ fn refuse_currency(new: &NewPosting, facts: &PostingFacts) -> Result<(), Account
     }
 }
 
-/// Judged before the wallet's room, so that the two refusals are told apart.
+/// Judged before the wallet's room, so that the two refusals are distinct.
 fn refuse_overrefund(posting: &Posting, facts: &PostingFacts) -> Result<(), AccountRefusal> {
     let operation = facts.operation.as_ref().ok_or(AccountRefusal::NoOperation)?;
     let charge = operation.charge.ok_or(AccountRefusal::NothingCharged)?;

@@ -13,7 +13,7 @@ use crate::{Micros, WalletId};
 /// Change of a wallet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WalletAction {
-    /// Make one; its balance is empty, whatever the record says.
+    /// Create one; its balance is empty, even if the record has another.
     Create(WalletRecord),
     /// Edit one.
     Edit {
@@ -21,7 +21,7 @@ pub enum WalletAction {
         wallet: WalletId,
         /// The edit.
         patch: WalletPatch,
-        /// Number of edits that the actor has seen, where that matters.
+        /// Number of edits that the actor has seen, if that matters.
         expected: Option<u32>,
     },
     /// Stop its new runs.

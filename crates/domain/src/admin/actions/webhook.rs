@@ -21,7 +21,7 @@ pub enum WebhookAction {
         webhook: WebhookId,
         /// The edit.
         patch: WebhookPatch,
-        /// Number of edits that the actor has seen, where that matters.
+        /// Number of edits that the actor has seen, if that matters.
         expected: Option<u32>,
     },
     /// Begin another generation of its secret.
@@ -31,11 +31,11 @@ pub enum WebhookAction {
         /// Server secret that the generation is derived from.
         server_secret: ServerSecretId,
     },
-    /// Tell it nothing more.
+    /// Stop deliveries.
     Disable(WebhookId),
-    /// Tell it what happens from now on.
+    /// Deliver events from now on.
     Enable(WebhookId),
-    /// Send it an event that tells nothing.
+    /// Send it an event without content.
     Test {
         /// The webhook.
         webhook: WebhookId,

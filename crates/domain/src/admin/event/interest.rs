@@ -1,9 +1,9 @@
-//! Interest in events: kinds that somebody could want, as far as a process knows.
+//! Interest in events: kinds that have a reader, as far as a process knows.
 //!
-//! A row that nobody could want is not written. The list in the API wants every kind, for as long as
-//! it is kept; without a list (`retention.events = 0`) only webhooks want any. A process learns which
-//! from time to time, and a store asks what it knows: an event that is wanted from this second on may
-//! be missed for a few seconds more.
+//! A row without a possible reader is not written. The list in the API reads every kind, for as long as it is
+//! kept; without a list (`retention.events = 0`) only webhooks read any. A process learns the kinds from time
+//! to time, and a store reads its knowledge: an event of a kind that has a reader from this second on may be
+//! missed for a few seconds more.
 
 use std::fmt;
 use std::time::Duration;
@@ -29,7 +29,7 @@ impl EventKinds {
         Self(self.0 | bit(kind))
     }
 
-    /// True where the kind is in the set.
+    /// True if the kind is in the set.
     #[must_use]
     pub fn has(self, kind: EventKind) -> bool {
         self.0 & bit(kind) != 0
@@ -69,10 +69,10 @@ pub struct EventInterest {
 }
 
 impl EventInterest {
-    /// Interest in everything, for good: what is assumed until somebody knows better.
+    /// Interest in everything, for good: the assumption until the kinds are known.
     pub const ALL: Self = Self { listed: Some(Duration::MAX), webhooks: EventKinds::ALL };
 
-    /// True where somebody could want an event of this kind.
+    /// True if an event of this kind may have a reader.
     #[must_use]
     pub fn wants(&self, kind: EventKind) -> bool {
         self.listed.is_some() || self.webhooks.has(kind)

@@ -6,14 +6,14 @@ use crate::{EventId, Micros, WalletId};
 /// An event to be written. Its moment is that of the transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEvent {
-    /// Its id, derived from what it tells.
+    /// Id of the event, derived from its content.
     pub id: EventId,
-    /// Its kind.
+    /// Kind of the event.
     pub kind: EventKind,
-    /// Wallet whose holder may read it; none where it is the operator's alone.
+    /// Wallet whose holder may read it; `None` if it is only the operator's.
     pub wallet: Option<WalletId>,
-    /// Members of its data, in the order of [`EventKind::members`]; `None` is null. Only `currency` may
-    /// be left out, where it comes last: the store adds the wallet's.
+    /// Members of its data, in the order of [`EventKind::members`]; `None` is null. Only `currency` may be left
+    /// out, if it comes last: the store adds the wallet's.
     pub data: Vec<(&'static str, Option<EventValue>)>,
 }
 
@@ -44,7 +44,7 @@ impl From<Micros> for EventValue {
 pub(crate) struct EventData(pub(crate) Vec<(&'static str, Option<EventValue>)>);
 
 impl EventData {
-    /// A member that is a text, or whatever is written as one.
+    /// A member that is a text, or a value that is written as one.
     pub(crate) fn text(self, name: &'static str, value: impl ToString) -> Self {
         self.member(name, Some(EventValue::text(value)))
     }

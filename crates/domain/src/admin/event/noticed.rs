@@ -12,9 +12,9 @@ use crate::{ApiKeyId, Currency, EventId, Micros, Timestamp, WalletId};
 
 /// A wallet that has a threshold (`low_balance_micros`), after a change of its balance.
 ///
-/// What counts is available + held: a hold takes nothing away, and what is held may come back. Only
-/// charges and adjustments lower that sum, and only postings raise it, so between two postings it goes
-/// below the threshold once.
+/// The amount that counts is available + held: a hold takes no money away, and held money may come back. Only
+/// charges and adjustments lower that sum, and only postings raise it, so between two postings it goes below
+/// the threshold once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LowBalance {
     /// The wallet.
@@ -28,8 +28,8 @@ pub struct LowBalance {
 }
 
 impl LowBalance {
-    /// The event, where the change from `before` took the wallet from its threshold or above to below
-    /// it. `cause` is the id of the operation or the posting that changed it.
+    /// The event, if the change from `before` took the wallet from its threshold or above to below it. `cause`
+    /// is the id of the operation or the posting that changed it.
     #[must_use]
     pub fn event(&self, before: [Micros; 2], cause: [u8; 16]) -> Option<NewEvent> {
         if !self.is_low([self.available, self.held]) || self.is_low(before) {
@@ -46,8 +46,8 @@ impl LowBalance {
         Some(NewEvent { id, kind: EventKind::WalletLow, wallet, data: data.0 })
     }
 
-    /// True where these amounts are below the threshold. No balance is below zero: there the threshold
-    /// of zero says *empty*.
+    /// True if these amounts are below the threshold. No balance is below zero: a threshold of zero means
+    /// *empty*.
     #[must_use]
     pub fn is_low(&self, [available, held]: [Micros; 2]) -> bool {
         let sum = available.plus(held).unwrap_or(Micros::MAX);
@@ -130,7 +130,7 @@ impl SpendLimitReached {
     }
 }
 
-/// Window of spend that a counter sums; `None` for a counter of something else.
+/// Window of spend that a counter sums; `None` for a counter of another unit.
 #[must_use]
 pub fn spend_window(counter: Counter) -> Option<SpendWindow> {
     SpendWindow::ALL.into_iter().find(|window| window.counter() == counter)

@@ -14,10 +14,10 @@ use crate::{CommandKey, CredentialId, WalletId};
 /// Reason why a command was not done.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It was judged, and refused: nothing was bound and nothing changed.
+    /// The command was judged, and refused: no key was bound and no row changed.
     #[error(transparent)]
     Refused(#[from] AccountRefusal),
-    /// The store cannot be reached or does not work: nothing was changed.
+    /// The store cannot be reached or does not work: no row was changed.
     #[error("the store is unavailable")]
     Unavailable(#[source] Cause),
     /// The answer to the commit was lost: it may have happened. The same command again finds out,
@@ -42,8 +42,8 @@ pub trait Administration: Send + Sync {
         secret: &ServerSecret,
     ) -> Result<AccountReceipt, CommandError>;
 
-    /// Judges a command as [`Administration::administer`] would, and changes nothing: the receipt
-    /// says what it would have been about.
+    /// Judges a command as [`Administration::administer`] would, and changes no row: the receipt names the
+    /// resources that it would have changed.
     ///
     /// # Errors
     ///
@@ -54,9 +54,9 @@ pub trait Administration: Send + Sync {
         secret: &ServerSecret,
     ) -> Result<AccountReceipt, CommandError>;
 
-    /// Reads what a request key of this actor is bound to, whatever request that was. Whoever judges
-    /// by more than the book, such as by the names of hosts, asks this first: what was done is answered
-    /// again, whatever has changed since. The command is judged by its binding all the same.
+    /// Reads the record to which a request key of this actor is bound, for any request. A caller that judges by
+    /// more than the ledger, such as by the names of hosts, reads this first: a done command is answered again,
+    /// even if the facts have changed since. The command is still judged by its binding.
     async fn request_record(
         &self,
         actor: ActorId,
@@ -72,7 +72,7 @@ pub trait Administration: Send + Sync {
     /// Reads a wallet with all that people set on it.
     async fn wallet_record(&self, id: WalletId) -> Result<Option<WalletRecord>, Unavailable>;
 
-    /// Adds attempts to those of this hour, by the database's clock. Nothing is decided by them.
+    /// Adds attempts to those of this hour, by the database's clock. No decision depends on them.
     async fn count_refused(&self, attempts: &[RefusedAttempts]) -> Result<(), Unavailable>;
 
     /// Reads the head of the trail.

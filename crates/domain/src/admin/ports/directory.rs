@@ -103,7 +103,7 @@ pub trait Directory: Send + Sync {
         page: PageRequest,
     ) -> Result<Page<PostingListing>, Unavailable>;
 
-    /// Finds the posting of this id, with what it says beside its money.
+    /// Finds the posting of this id, with the details beyond its money.
     async fn posting_listing(&self, id: PostingId) -> Result<Option<PostingListing>, Unavailable>;
 
     /// Lists admin keys, in one state or in all.

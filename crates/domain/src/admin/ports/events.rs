@@ -1,4 +1,4 @@
-//! The ports of events: who lists them, and who notices what no change tells.
+//! The ports of events: their lists, and the outbox for noticed events.
 
 use async_trait::async_trait;
 
@@ -22,10 +22,10 @@ pub trait Events: Send + Sync {
     async fn event(&self, id: EventId) -> Result<Option<EventRecord>, Unavailable>;
 }
 
-/// Takes events of what somebody noticed and no change told: a limit that was reached, an operation
-/// that does not come to rest.
+/// Takes events that a process noticed without a change: a limit that was reached, an operation that does not
+/// come to rest.
 #[async_trait]
 pub trait EventOutbox: Send + Sync {
-    /// Writes those that somebody could want, each once: one whose id is there already was told.
+    /// Writes those that may have a reader, each once: one whose id exists already was written before.
     async fn tell(&self, noticed: &[NewEvent]) -> Result<(), Unavailable>;
 }

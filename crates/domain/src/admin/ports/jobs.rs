@@ -11,11 +11,11 @@ use crate::admin::listing::{Page, PageRequest};
 use crate::operation::Node;
 use crate::ports::Unavailable;
 
-/// Keeps jobs. A write says what the row is after it; `None` that the job is not this owner's (any
-/// more), and nothing was written.
+/// Keeps jobs. A write returns the row after it; `None` if the job is not this owner's (any more), and no row
+/// was written.
 #[async_trait]
 pub trait Jobs: Send + Sync {
-    /// Queues a job. An id that is known changes nothing, and answers with the job as it stands.
+    /// Queues a job. A known id has no effect, and answers with the current job.
     async fn start(
         &self,
         id: JobId,
@@ -23,8 +23,8 @@ pub trait Jobs: Send + Sync {
         since: Option<TrailHead>,
     ) -> Result<Job, Unavailable>;
 
-    /// Leases the oldest job that is queued, or whose lease has ended, for `lease` from now; `None`
-    /// where there is none.
+    /// Leases the oldest job that is queued, or whose lease has ended, for `lease` from now; `None` if there is
+    /// none.
     async fn claim(&self, owner: &Node, lease: Duration) -> Result<Option<Job>, Unavailable>;
 
     /// Keeps a step and renews the lease. A lease that has ended is renewed as well, unless another

@@ -14,7 +14,7 @@ use crate::{PersonId, SessionId};
 /// Keeps sessions of people. They are no part of the trail: what a session does is.
 #[async_trait]
 pub trait Sessions: Send + Sync {
-    /// Finds the password of whoever has this address, has not ended, and has one.
+    /// Finds the password of the person who has this address, has not ended, and has one.
     async fn password_of(&self, email: &EmailAddress)
     -> Result<Option<KnownPassword>, Unavailable>;
 
@@ -24,9 +24,8 @@ pub trait Sessions: Send + Sync {
         person: PersonId,
     ) -> Result<Option<KnownPassword>, Unavailable>;
 
-    /// Begins a session, where the password that was proven is still the person's. Sessions that have
-    /// ended are deleted with it, and the oldest of those beyond
-    /// [`SESSIONS_MAX`](crate::admin::SESSIONS_MAX).
+    /// Begins a session, if the password that was proven is still the person's. Sessions that have ended are
+    /// deleted with it, and the oldest of those beyond [`SESSIONS_MAX`](crate::admin::SESSIONS_MAX).
     async fn begin_session(&self, new: &NewSession) -> Result<(), Unavailable>;
 
     /// Looks a session up by the hash of its token; one that has ended too.

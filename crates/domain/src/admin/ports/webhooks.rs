@@ -48,9 +48,9 @@ pub trait Webhooks: Send + Sync {
 /// are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outbox {
-    /// True where an event has not been fanned out.
+    /// True if an event has not been fanned out.
     pub has_events: bool,
-    /// Moment at which the next delivery is due; `None` where none is pending.
+    /// Moment at which the next delivery is due; `None` if none is pending.
     pub next_due_at: Option<Timestamp>,
     /// The database's clock.
     pub now: Timestamp,
@@ -59,11 +59,11 @@ pub struct Outbox {
 /// A delivery that was leased, with all that one try of it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DueDelivery {
-    /// Its number.
+    /// Number of the delivery.
     pub number: DeliveryNumber,
     /// Webhook that it is for.
     pub webhook: WebhookRecord,
-    /// Event that is told.
+    /// Event to deliver.
     pub event: EventId,
     /// Name of the event's kind, which may be one that only a later version knows.
     pub kind: Box<str>,
@@ -71,7 +71,7 @@ pub struct DueDelivery {
     pub wallet: Option<WalletId>,
     /// Moment of the event.
     pub created_at: Timestamp,
-    /// What happened: a JSON object.
+    /// Content of the event: a JSON object.
     pub data: Private<Box<str>>,
     /// The database's clock at the lease.
     pub leased_at: Timestamp,
@@ -84,7 +84,7 @@ pub trait Deliveries: Send + Sync {
     /// Looks for work.
     async fn outbox(&self) -> Result<Outbox, Unavailable>;
 
-    /// Makes the deliveries of at most so many events, and says how many events those were.
+    /// Creates the deliveries of at most so many events, and returns the number of those events.
     async fn fan_out(&self, events_max: u32) -> Result<usize, Unavailable>;
 
     /// Leases deliveries that are due, those that wait longest first, as far as there is room. Those
@@ -96,10 +96,10 @@ pub trait Deliveries: Send + Sync {
         room: &DeliveryRoom,
     ) -> Result<Vec<DueDelivery>, Unavailable>;
 
-    /// Keeps the results of tries in one transaction, each with what follows from it
-    /// ([`follow_up`](crate::admin::webhook::follow_up)), in their order; `None` where the delivery is not
-    /// this owner's any more, and nothing was written of it. Of tries of one webhook each is judged
-    /// by what the one before it has left.
+    /// Keeps the results of attempts in one transaction, each with its consequence
+    /// ([`follow_up`](crate::admin::webhook::follow_up)), in their order; `None` if the delivery is not this
+    /// owner's any more, and no row of it was written. Of attempts of one webhook each is judged by the state
+    /// that the one before it has left.
     async fn finish_tries(
         &self,
         owner: &Node,

@@ -86,7 +86,7 @@ pub struct LedgerRow {
     pub at: Timestamp,
     /// Wallet that it moved.
     pub wallet: LedgerWallet,
-    /// Change of the wallet's funds: less than nothing for a charge.
+    /// Change of the wallet's funds: negative for a charge.
     pub amount: Micros,
     /// Posting that moved them; `None` for a charge.
     pub posting: Option<LedgerPosting>,

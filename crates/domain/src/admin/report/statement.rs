@@ -1,7 +1,6 @@
-//! A wallet's statement: what it had, what moved, what it has then. The amounts before and after
-//! each entry are counted back from the last one, which the store sums over the whole book: an
-//! opening balance, the entries and the closing balance always add up. The wallet's own row is not
-//! asked.
+//! A wallet's statement: its opening balance, its entries, its closing balance. The amounts before and after
+//! each entry are counted back from the last one, which the store sums over the whole ledger: an opening
+//! balance, the entries and the closing balance always add up. The wallet's own row is not read.
 //!
 //! Entries stand in the order in which they moved the wallet, which their moments do not have after
 //! a clock was set. A period begins after the last entry with a moment before it, and ends with the
@@ -78,7 +77,7 @@ impl Statement {
     ///
     /// # Errors
     ///
-    /// [`AmountOverflow`] where the entries come to no amount.
+    /// [`AmountOverflow`] if the entries come to no amount.
     pub fn of(
         lines: Vec<StatementLine>,
         omitted: u64,
@@ -100,7 +99,7 @@ impl StatementBalance {
     /// Balance of a wallet without an entry.
     pub const NOTHING: Self = Self { available: Micros::ZERO, held: Micros::ZERO };
 
-    /// The balance after this transfer, where `self` is the one before it; `None` beyond what an amount can be.
+    /// The balance after this transfer, if `self` is the one before it; `None` beyond the range of an amount.
     #[must_use]
     pub fn after(self, transfer: &LedgerEntry) -> Option<Self> {
         let after = |account: Account, before: Micros| {
@@ -112,7 +111,7 @@ impl StatementBalance {
         Some(Self { available, held: after(Account::Held, self.held)? })
     }
 
-    /// The balance before this transfer, where `self` is the one after it.
+    /// The balance before this transfer, if `self` is the one after it.
     fn before(self, transfer: &LedgerEntry) -> Option<Self> {
         let before = |account: Account, after: Micros| {
             let after =

@@ -1,11 +1,11 @@
-//! Sums of usage for operators: what they are of, how they are grouped, and what they say.
+//! Sums of usage for operators: their operations, their groups, and their amounts.
 //!
 //! An operation belongs to the period in which it finished, and its refunds belong to it, whenever
 //! they were made. What has not finished, or is not settled yet, is in no report. Each currency has
 //! sums of its own.
 //!
-//! A cost that is not known is none: [`Totals::known`] is empty for a group in which nothing has
-//! one, and `costed` says how many have.
+//! An unknown cost counts as none: [`Totals::known`] is empty for a group in which no operation has one, and
+//! `costed` is the number of those that have.
 
 use crate::admin::listing::Period;
 use crate::usage::MeterKind;
@@ -50,7 +50,7 @@ impl Grouping {
         Self { first, second: None }
     }
 
-    /// Sums for each pair of values of two keys; `None` where both are one.
+    /// Sums for each pair of values of two keys; `None` if both are one.
     #[must_use]
     pub fn by_both(first: GroupBy, second: GroupBy) -> Option<Self> {
         (first != second).then_some(Self { first, second: Some(second) })
@@ -131,7 +131,7 @@ pub enum Group {
 pub struct UsageRow {
     /// Group that the sums are of.
     pub group: Group,
-    /// Group by the second key, where the report has two: the sums are of what is in both.
+    /// Group by the second key, if the report has two: the sums are of operations in both.
     pub second: Option<Group>,
     /// Currency of all amounts in the sums.
     pub currency: Currency,
@@ -148,18 +148,18 @@ pub struct Totals {
     pub refused: u64,
     /// Operations that ended without a known outcome.
     pub abandoned: u64,
-    /// Completed operations metered here, because the provider reported nothing believable.
+    /// Completed operations metered here, because the provider reported no believable usage.
     pub estimated: u64,
     /// Units that the completed used, in the order of [`MeterKind::ALL`].
     pub meters: [u64; MeterKind::COUNT],
     /// Charges of the completed.
     pub charge: Micros,
-    /// Cost of the completed beyond their holds, which nobody paid.
+    /// Cost of the completed beyond their holds, which no caller paid.
     pub shortfall: Micros,
     /// Refunds of these charges, whenever they were made.
     pub refunded: Micros,
-    /// The holds of those that were refused or abandoned: at most so much may they have cost the
-    /// operator, and nobody was charged.
+    /// The holds of those that were refused or abandoned: at most so much may they have cost the operator,
+    /// without a charge.
     pub exposure: Micros,
     /// Completed operations whose provider cost is left out of the sums, because no run can have cost
     /// so much. Their holds are exposure.
@@ -185,8 +185,8 @@ pub struct KnownCost {
 }
 
 impl Totals {
-    /// Cost and margin of those that have a known cost; `None` if nothing has one. Runs that were not
-    /// charged may have one as well, without a completed operation.
+    /// Cost and margin of those that have a known cost; `None` if none has. Runs that were not charged may have
+    /// one as well, without a completed operation.
     #[must_use]
     pub const fn known(&self) -> Option<KnownCost> {
         let Self { costed, provider_cost, margin, .. } = *self;

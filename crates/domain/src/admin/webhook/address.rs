@@ -1,4 +1,4 @@
-//! Addresses that a webhook may be sent to: global unicast, and nothing else.
+//! Addresses that a webhook may be sent to: only global unicast.
 //!
 //! The ranges are those of IANA's registries of special-purpose addresses, without their few
 //! exceptions that are reachable: no receiver of webhooks is there. An address of version 6 that
@@ -12,8 +12,8 @@
 //! | ISATAP | any, with `0:5efe` or `200:5efe` before its last 32 bits | its prefix and those bits |
 //! | compatible, NAT64 of a site, Teredo | `::/96`, `64:ff9b:1::/48`, `2001::/32` | always refused |
 //!
-//! Limits: a site that translates under a prefix of its own (RFC 6052 allows any) cannot be told
-//! from a network. There, the translator has to refuse private addresses itself.
+//! Limits: a site that translates under a prefix of its own (RFC 6052 allows any) looks like a network. There,
+//! the translator has to refuse private addresses itself.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! Deliveries as their rows tell them: one event on its way to one webhook.
+//! Deliveries as their rows have them: one event on its way to one webhook.
 //!
 //! ```text
 //!            lease               2xx
@@ -9,9 +9,9 @@
 //!    ╰──────────── send again, from either end
 //! ```
 //!
-//! A delivery has one moment, `next_at`: the end of its pause, or of the lease of whoever sends it.
-//! Once that has passed anybody may lease it. So a process that dies during a try holds nothing up for
-//! longer than its lease, and its receiver may get the event twice.
+//! A delivery has one moment, `next_at`: the end of its pause, or of its sender's lease. Once that has passed
+//! any process may lease it. So a process that dies during an attempt delays a delivery for at most its lease,
+//! and its receiver may get the event twice.
 
 use super::TryResult;
 use crate::{EventId, Timestamp, WebhookId};
@@ -27,7 +27,7 @@ pub enum DeliveryState {
     Pending,
     /// The receiver has it.
     Delivered,
-    /// No more is sent, unless somebody asks for it.
+    /// No more is sent, unless a person requests it.
     Dead,
 }
 
@@ -49,7 +49,7 @@ impl DeliveryState {
 /// A delivery as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryRecord {
-    /// Event that is told.
+    /// Event to deliver.
     pub event: EventId,
     /// Name of the event's kind, which may be one that only a later version knows.
     pub kind: Box<str>,
@@ -63,7 +63,7 @@ pub struct DeliveryRecord {
     pub next_at: Option<Timestamp>,
     /// Name of the last try's result ([`TryResult::label`]), or `webhook_disabled`.
     pub last_result: Option<Box<str>>,
-    /// Status of the last answer, where that try had one.
+    /// Status of the last answer, if that attempt had one.
     pub last_status: Option<u16>,
     /// Moment of the fan-out.
     pub created_at: Timestamp,
@@ -71,7 +71,7 @@ pub struct DeliveryRecord {
     pub finished_at: Option<Timestamp>,
 }
 
-/// Name of the result of a delivery whose time came while its webhook was disabled: nothing was sent.
+/// Name of the result of a delivery whose time came while its webhook was disabled: no request was sent.
 pub const WEBHOOK_DISABLED: &str = "webhook_disabled";
 
 /// Result of a try on its way to its row.
@@ -83,6 +83,6 @@ pub struct FinishedTry {
     pub result: TryResult,
     /// Any 32 bits, which spread the pause.
     pub random: u32,
-    /// Id of the event that tells of a disabled webhook, where this try disables it.
+    /// Id of the event about a disabled webhook, if this attempt disables it.
     pub event: EventId,
 }

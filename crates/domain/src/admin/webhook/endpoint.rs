@@ -12,7 +12,7 @@ use super::address::is_global;
 use super::origin::{BadOrigin, Host, Origin, Scheme};
 use crate::debug_as;
 
-/// URL of a webhook that may be sent to: what to connect to, and what to ask for there.
+/// URL of a webhook that may be sent to: the host to connect to, and the target there.
 ///
 /// ```
 /// use holdfast_domain::admin::webhook::{BadEndpoint, Endpoint, Origin};
@@ -78,7 +78,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong with it, and what to write instead.
+    /// The first mistake of the URL, with the correction.
     pub fn parse(url: &str, allow: &[Origin]) -> Result<Self, BadEndpoint> {
         if url.len() > Self::LEN_MAX {
             return Err(BadEndpoint::TooLong);
@@ -104,13 +104,13 @@ impl Endpoint {
         &self.origin
     }
 
-    /// Path and query, to be asked for. It begins with a slash.
+    /// Path and query, as the request's target. It begins with a slash.
     #[must_use]
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// True where this address of its host may be connected to.
+    /// True if this address of its host may be connected to.
     #[must_use]
     pub fn permits(&self, address: IpAddr) -> bool {
         self.is_allowed || is_global(address)

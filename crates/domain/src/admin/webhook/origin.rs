@@ -54,7 +54,7 @@ pub enum Host {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadOrigin {
-    /// No `://`, or nothing that can be a port after the host.
+    /// No `://`, or no valid port after the host.
     #[error("no scheme, host and port to begin with: write https://HOST or https://HOST:PORT")]
     Malformed,
     /// Neither `https://` nor `http://`.
@@ -75,7 +75,7 @@ pub enum BadOrigin {
 }
 
 impl Scheme {
-    /// Port that the scheme has where none is written.
+    /// Port of the origin; the scheme's default if none is written.
     #[must_use]
     pub const fn port(self) -> u16 {
         match self {
@@ -95,11 +95,11 @@ impl Origin {
         format!("{}:{}", self.host, self.port)
     }
 
-    /// The origin of a URL, whatever follows it.
+    /// The origin of a URL, with any path after it.
     ///
     /// # Errors
     ///
-    /// A [`BadOrigin`] where the URL begins with none.
+    /// A [`BadOrigin`] if the URL begins with none.
     pub fn of_url(url: &str) -> Result<Self, BadOrigin> {
         Self::split(url).map(|(origin, _rest)| origin)
     }

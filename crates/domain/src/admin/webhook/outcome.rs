@@ -1,4 +1,4 @@
-//! Results of tries, and what follows each of them. [`follow_up`] is the only place that says when a
+//! Results of attempts, and the consequence of each. [`follow_up`] is the only place that decides when a
 //! delivery is tried again, is dead, or takes its webhook with it.
 //!
 //! | result | while tries are left | after the last |
@@ -20,7 +20,7 @@ use super::schedule::pause_after;
 /// Dead deliveries in a row that disable a webhook.
 const DEAD_IN_A_ROW_MAX: u32 = 10;
 
-/// Result of one try. Of an answer it has the status, and nothing else of what a receiver says.
+/// Result of one attempt. Of an answer it has only the status, and no word of the receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TryResult {
     /// The receiver answered with this status.
@@ -39,7 +39,7 @@ pub enum TryResult {
     Broken,
     /// The time for one try was up.
     TimedOut,
-    /// The server secret that its signature is derived from is not known here: nothing was sent.
+    /// The server secret that its signature is derived from is not known here: no request was sent.
     Unsigned,
 }
 
@@ -65,7 +65,7 @@ impl TryResult {
         }
     }
 
-    /// Status of the answer, where there was one.
+    /// Status of the answer, if there was one.
     #[must_use]
     pub const fn status(self) -> Option<u16> {
         match self {
@@ -94,22 +94,22 @@ pub struct DeliveryHistory {
 /// Consequence of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FollowUp {
-    /// The receiver has it: nothing more is sent, and no dead delivery counts any longer.
+    /// The receiver has it: no more is sent, and no dead delivery counts any longer.
     Delivered,
     /// Try again after this pause.
     Retry(Duration),
     /// The delivery is dead.
     Dead,
-    /// The delivery is dead, and its webhook is sent nothing more until somebody enables it.
+    /// The delivery is dead, and its webhook gets no deliveries until a person enables it.
     Disable(DisableReason),
 }
 
-/// Reason for which a webhook is disabled: by somebody, or by itself.
+/// Reason for which a webhook is disabled: by a person, or automatically.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DisableReason {
-    /// Somebody asked for it.
+    /// A person requested it.
     Asked,
-    /// The receiver said 410: it wants no more.
+    /// The receiver answered 410: it accepts no more.
     Gone,
     /// Too many deliveries in a row are dead.
     DeadInARow,

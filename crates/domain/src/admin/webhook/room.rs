@@ -1,8 +1,8 @@
 //! Places for tries of webhooks, and who gets the next one.
 //!
-//! Tenants take turns: the next place goes to the tenant that has the fewest, so that one whose
-//! receiver hangs delays nobody else for longer than a try. A webhook, and a wallet over all its
-//! webhooks, have a bound of their own; a webhook whose last try timed out has one place.
+//! Tenants take turns: the next place goes to the tenant that has the fewest, so that one whose receiver hangs
+//! delays no other for longer than an attempt. A webhook, and a wallet over all its webhooks, have a bound of
+//! their own; a webhook whose last attempt timed out has one place.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::iter;

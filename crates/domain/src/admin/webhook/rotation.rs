@@ -13,7 +13,7 @@ const OVERLAP: Duration = Duration::from_secs(24 * 60 * 60);
 pub struct SecretGenerations {
     /// Number of the latest, one more at every rotation.
     pub current: u32,
-    /// Moment of the last rotation; `None` where there was none.
+    /// Moment of the last rotation; `None` if there was none.
     pub rotated_at: Option<Timestamp>,
 }
 

@@ -1,7 +1,7 @@
 //! Schedule of the tries of one delivery: ten within about three days and a quarter.
 //!
-//! The pauses are those of Standard Webhooks. Short ones first, for a receiver that restarts; long
-//! ones after, for one that somebody has to repair.
+//! The pauses are those of Standard Webhooks. Short ones first, for a receiver that restarts; long ones after,
+//! for one that needs repair.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ pub const TRIES_MAX: usize = PAUSES_S.len();
 /// Share of a pause that chance adds at most, in thousandths.
 const JITTER_PER_MILLE: u64 = 200;
 
-/// Pause before the next try of a delivery of which `failed` tries have failed: at least that of
-/// the schedule, and at most a fifth more, by 32 random bits. `None` where no try is left.
+/// Pause before the next attempt of a delivery of which `failed` attempts have failed: at least that of the
+/// schedule, and at most a fifth more, by 32 random bits. `None` if no attempt is left.
 ///
-/// Never less than the schedule says: a receiver that is overloaded was promised the pause. The
-/// jitter takes apart what failed together.
+/// Never less than the schedule: a receiver that is overloaded was promised the pause. The jitter takes apart
+/// attempts that failed together.
 #[must_use]
 pub fn pause_after(failed: u32, random: u32) -> Option<Duration> {
     let pause_s = *PAUSES_S.get(usize::try_from(failed).ok()?)?;

@@ -64,7 +64,7 @@ fn put_link(
     (PersonWrite::PutLink(link, new.token), told)
 }
 
-/// Ends links that set a password and that nobody has used: of any reach, because a password is of all of them.
+/// Ends unused links that set a password: of any reach, because a password is of all of them.
 pub(super) fn end_password_links(
     record: &PersonRecord,
     is_ended: impl Fn(&PersonLink) -> bool,
@@ -78,8 +78,8 @@ pub(super) fn end_password_links(
     }
 }
 
-/// Makes another link: of a person who has something one that sets their password, which they have no
-/// more from now on, and of one who has not accepted yet the same offer again.
+/// Creates another link: for a person with a role one that sets their password, which they have no more from
+/// now on, and for one who has not accepted yet the same offer again.
 pub(super) fn renew_link(
     actor: ActorId,
     grantor: Authority,
@@ -123,7 +123,7 @@ pub(super) fn renew_link(
     Ok(done(id, writes, changes))
 }
 
-/// True where whoever made a link could make it now as well.
+/// True if the maker of a link could make it now as well.
 pub(super) fn is_still_given(
     link: &PersonLink,
     record: &PersonRecord,

@@ -1,4 +1,4 @@
-//! Tables of changes of people: each row is somebody as they are, what happens, and what is written or refused.
+//! Tables of changes of people: each row is a person, an event, and its writes or its refusal.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn somebody() -> PersonRecord {
     }
 }
 
-/// Somebody with these authorities, who can sign in.
+/// A person with these authorities, who can sign in.
 fn member(authorities: &[Authority]) -> PersonRecord {
     let grant = |authority: &Authority| PersonGrant {
         authority: *authority,
@@ -54,12 +54,12 @@ fn member(authorities: &[Authority]) -> PersonRecord {
     PersonRecord { grants, has_password: true, ..somebody() }
 }
 
-/// Somebody with these authorities whose password was given up.
+/// A person with these authorities whose password was given up.
 fn lost(authorities: &[Authority]) -> PersonRecord {
     PersonRecord { has_password: false, ..member(authorities) }
 }
 
-/// The same with an open link by somebody else.
+/// The same with an open link by another person.
 fn linked(record: PersonRecord, purpose: LinkPurpose) -> PersonRecord {
     linked_by(record, purpose, MAKER)
 }
