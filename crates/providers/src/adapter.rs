@@ -2,7 +2,7 @@
 //! its requests, the framing and reading of its answers, and the judgement of its errors.
 //!
 //! ```text
-//! chain ─▶ provider                                               asks one kind again under a key
+//! chain ─▶ provider                                               repeats requests under a key
 //! provider ─▶ kind ─▶ anthropic, azure, bedrock, gemini, holdfast, openai     one kind each: an Adapter
 //!     │                  └─▶ refusals, turns, reading, reasoning    what several kinds share
 //!     ├─▶ response ─▶ stream_decoder ─▶ frames
@@ -15,9 +15,9 @@
 //! alone. So none of them may name a kind, a kind's header or its signature: a new kind then changes
 //! no line of what others are called with.
 //!
-//! An adapter is what the operator has set of a kind, and has no other state: whatever changes from
-//! one event of an answer to the next is its `StreamParser`'s. Its functions are called by many
-//! calls at once, and `read` also from a thread of its own.
+//! An adapter has the operator's settings of a kind, and no other state: state that changes from one event of
+//! an answer to the next is its `StreamParser`'s. Its functions are called by many calls at once, and `read`
+//! also from a thread of its own.
 //!
 //! Limits: `render` is called after `check` has passed the same request and never fails; `sign` is
 //! called once a request, after the body is rendered, because it signs the body's bytes.
@@ -58,13 +58,12 @@ pub(crate) trait Adapter: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Header in which the key of each call goes along, where the kind has one.
+    /// Header in which the key of each call goes along, if the kind has one.
     fn key_header(&self) -> Option<HeaderName> {
         None
     }
 
-    /// Path of a call below the base URL. Borrowed where every call has the same: its address is
-    /// then made once.
+    /// Path of a call below the base URL. Borrowed if every call has the same: its address is then made once.
     fn path(&self, model: &str, mode: ResponseMode) -> Cow<'static, str>;
 
     /// Address of the list of models, which runs none.
@@ -72,13 +71,13 @@ pub(crate) trait Adapter: fmt::Debug + Send + Sync {
         base_url.join("/models")
     }
 
-    /// Shape of the states that its models want back with the results of calls; another layout has
-    /// another name. `None` where they want nothing back.
+    /// Shape of the states that its models require back with the results of calls; another layout has another
+    /// name. `None` if they require none.
     fn state_shape(&self) -> Option<&'static str> {
         None
     }
 
-    /// Finds the first thing that a request asks for and that has no place there. Builds nothing.
+    /// Finds the first part of a request that has no place there. Builds no body.
     fn check(&self, _request: &Request) -> Result<(), UnsupportedParam> {
         Ok(())
     }
@@ -91,7 +90,7 @@ pub(crate) trait Adapter: fmt::Debug + Send + Sync {
     /// Body for a call whose request was checked.
     fn render(&self, call: &Call) -> Vec<u8>;
 
-    /// True where `sign` adds something: requests then need no other credential.
+    /// True if `sign` adds headers: requests then need no other credential.
     fn signs(&self) -> bool {
         false
     }
@@ -110,8 +109,8 @@ pub(crate) trait Adapter: fmt::Debug + Send + Sync {
     /// Follows one that comes in pieces.
     fn follow(&self, call: &Call) -> Box<dyn StreamParser>;
 
-    /// Header that names an error, where one does: of all the others of an answer that is no
-    /// success, only `retry-after` is read.
+    /// Header that names an error, if one does: of all the others of an answer that is no success, only
+    /// `retry-after` is read.
     fn error_header(&self) -> Option<HeaderName> {
         None
     }
@@ -121,7 +120,7 @@ pub(crate) trait Adapter: fmt::Debug + Send + Sync {
 }
 
 impl dyn Adapter {
-    /// Reads a success that came whole, and tells the sink what it says.
+    /// Reads a success that came whole, and passes its content to the sink.
     pub(crate) fn deliver(
         &self,
         body: &[u8],
@@ -153,18 +152,18 @@ pub(crate) struct SignableRequest<'a> {
 /// An answer that is no success.
 pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
-    /// The name of the error, where a header has it.
+    /// The name of the error, if a header has it.
     pub(crate) kind: Option<String>,
-    /// Body; empty where it did not come in time, or was too long.
+    /// Body; empty if it did not come in time, or was too long.
     pub(crate) body: Bytes,
 }
 
 /// Puts the events of one answer in relation to each other.
 pub(crate) trait StreamParser: Send {
-    /// Reads an event that says something.
+    /// Reads an event with content.
     fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason>;
 
-    /// Says if every choice has ended: at most the usage is missing then.
+    /// True if every choice has ended: at most the usage is missing then.
     fn is_whole(&self) -> bool;
 
     /// The end of the answer: its usage as reported, unchecked.
@@ -175,14 +174,14 @@ pub(crate) trait StreamParser: Send {
 pub(crate) enum EventOutcome {
     /// The answer goes on by this.
     More(Delta),
-    /// The answer goes on, and this event adds nothing.
+    /// The answer goes on, and this event adds no content.
     Nothing,
-    /// The answer ends; whatever follows is not read.
+    /// The answer ends; later events are not read.
     Last,
 }
 
 impl From<Delta> for EventOutcome {
-    /// Leaves out the choices that gained nothing.
+    /// Leaves out the choices without a gain.
     fn from(mut delta: Delta) -> Self {
         delta.choices.retain(|choice| {
             let nothing = ChoiceDelta { index: choice.index, ..ChoiceDelta::default() };

@@ -1,35 +1,33 @@
-//! Provider that is another Holdfast: a request goes to it under a key of its own, and is asked
-//! again under that key where nobody knows what became of it.
+//! Provider that is another Holdfast: a request goes to it under a key of its own, and is repeated under that
+//! key if its outcome is unknown.
 //!
 //! ```text
-//! ask ─▶ AskOutcome ─▶ judge ─┬─▶ answered ─────────────────────────▶ T2
-//!  ▲                          ├─▶ not run, at the first ask alone ──▶ T3, or the next route
-//!  │                          ├─▶ refused ──────────────────────────▶ T4
-//!  │                          ├─▶ unknown for good ─────────────────▶ T5
-//!  └── pause ◀── may send? ◀── keeps keys? ◀── again ┘   no ────▶ T5
+//! attempt ─▶ AskOutcome ─▶ judge ─┬─▶ answered ─────────────────────────▶ T2
+//!  ▲                              ├─▶ not run, at the first one alone ──▶ T3, or the next route
+//!  │                              ├─▶ refused ──────────────────────────▶ T4
+//!  │                              ├─▶ unknown for good ─────────────────▶ T5
+//!  └── pause ◀── may send? ◀── keeps keys? ◀── again ─────┘   no ────▶ T5
 //! ```
 //!
-//! The same bytes under the same key are one run at a server that keeps keys: asking again then
-//! reads the answer of that run, or starts the one that never began. At a server that ignores keys
-//! it would be a second run. So the server has to prove that it keeps them, once a process: it
-//! answers a POST without a key with 400 `idempotency_key_required`. Such a POST has an empty
-//! object for a body, which no server runs. It is asked at the start ([`Provider::prepare`]), and
-//! where that brought no word, before the first request is asked again.
+//! The same bytes under the same key are one run at a server that keeps keys: a repetition then reads the
+//! answer of that run, or starts the one that never began. At a server that ignores keys it would be a second
+//! run. So the server has to prove that it keeps them, once a process: it answers a POST without a key with 400
+//! `idempotency_key_required`. Such a POST has an empty object for a body, which no server runs. It is sent at
+//! the start ([`Provider::prepare`]), and, if that brought no answer, before the first repetition.
 //!
-//! A stream that breaks begins anew with the next ask: what was told of it is dropped from the
+//! A stream that breaks begins anew with the next attempt: the part that its reader has is dropped from the
 //! replay and compared (`resumed`), so that its reader has one answer or none. Its bytes count once
 //! (`answer_sink`).
 //!
-//! A call that is dropped runs on there. Whoever has dropped it ends it by [`Provider::end_run`] (`cut`).
+//! A call that is dropped runs on there. The code that has dropped it ends it by [`Provider::end_run`] (`cut`).
 //!
-//! Never: an ask under another key or with other bytes, one after the operation may not send any
-//! more, or a "not run" after an ask whose outcome is uncertain. An outcome that stays unknown goes to
-//! no other route ([`Provider::asks_again`]). What the server charged is the operator's cost and goes
-//! to nobody else.
+//! Never: an attempt under another key or with other bytes, one after the operation may not send any more, or a
+//! "not run" after an attempt whose outcome is uncertain. An outcome that stays unknown goes to no other route
+//! ([`Provider::asks_again`]). The charge of the server is only the operator's cost.
 //!
-//! Limits: `PAUSE_MAX` between two asks. The time of all asks together is the call's, whose future
-//! is dropped at the model's total time; that is 60 s before the row's deadline, so no ask reaches
-//! into what another process may have reaped.
+//! Limits: `PAUSE_MAX` between two attempts. The time of all attempts together is the call's, whose future is
+//! dropped at the model's total time; that is 60 s before the row's deadline, so no attempt lasts until another
+//! process may have reaped the operation.
 
 mod answer_sink;
 mod ask_report;
@@ -64,7 +62,7 @@ use crate::provider::HttpProvider;
 use crate::response::receive;
 use holdfast_net::SendError;
 
-/// The first pause before a request is asked again where the server asks for none, and the longest.
+/// The first pause before a request is repeated if the server requests none, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// Time for the server's word on keys.
@@ -81,7 +79,7 @@ pub struct ChainProvider {
     keeps_keys: AtomicBool,
 }
 
-/// Request of one generation with its key: the same bytes under the same key at each ask.
+/// Request of one generation with its key: the same bytes under the same key at each attempt.
 struct KeyedRequest {
     request: Request<Bytes>,
     key: RequestKey,
@@ -94,20 +92,20 @@ pub enum KeyUse {
     Required,
     /// Answered otherwise: it may ignore keys.
     Ignored,
-    /// No answer, or one that says nothing of the server.
+    /// No answer, or one without information about the server.
     Unknown,
 }
 
 impl ChainProvider {
-    /// Asks the gateway behind this client.
+    /// A provider for the gateway behind this client.
     #[must_use]
     pub fn new(name: &str, http: HttpProvider, kind: Holdfast) -> Self {
         let keeps_keys = AtomicBool::new(false);
         Self { name: name.into(), http, currency: kind.currency, keeps_keys }
     }
 
-    /// Asks what the server makes of a request without a key. It runs nothing and costs nothing.
-    /// Cancel safe.
+    /// Reads the server's answer to a request without a key, which starts no run and is free of charge. Cancel
+    /// safe.
     pub async fn ask_for_keys(&self) -> KeyUse {
         let asked = tokio::time::timeout(KEYS_TIME_MAX, self.keyless()).await;
         let found = asked.unwrap_or(KeyUse::Unknown);
@@ -133,7 +131,7 @@ impl ChainProvider {
         }
     }
 
-    /// Waits until a request may be asked again; false where it may not be.
+    /// Waits until a request may be repeated; false if it may not be.
     async fn wait_to_ask(&self, pause: &mut Pause, sink: &mut dyn Sink) -> bool {
         loop {
             tokio::time::sleep(pause.next()).await;
@@ -152,8 +150,8 @@ impl ChainProvider {
         }
     }
 
-    /// The verdict, but that a proof is no proof of a server which has not shown that it keeps keys:
-    /// whoever stands before it and makes keys by itself may have asked twice.
+    /// The verdict, but that a proof is no proof of a server which has not shown that it keeps keys: a proxy
+    /// before it that makes keys by itself may have sent the request twice.
     async fn confirmed(&self, verdict: Verdict, outcome: AskOutcome) -> Verdict {
         let is_proof = matches!(verdict, Verdict::Ended(CallFailure::NotRun(_)));
         if !is_proof || outcome == AskOutcome::Unsent || self.keeps_keys.load(Ordering::Relaxed) {
@@ -165,7 +163,7 @@ impl ChainProvider {
         }
     }
 
-    /// Asks once, and reads the answer to its end.
+    /// Sends the request once, and reads the answer to its end.
     async fn ask(
         &self,
         keyed: &KeyedRequest,
@@ -312,7 +310,7 @@ impl Provider for ChainProvider {
     }
 }
 
-/// Pauses between asks: as the server wishes, else doubled.
+/// Pauses between attempts: as the server requests, else doubled.
 #[derive(Debug, Default)]
 struct Pause {
     hint: Option<Duration>,

@@ -38,8 +38,8 @@ impl Frames {
         self.buffer.len()
     }
 
-    /// Hands each frame that the next bytes end to `take`, by the type of its event, until that
-    /// says that it was the last. An exception is called `error`.
+    /// Hands each frame that the next bytes end to `take`, by the type of its event, until that returns that it
+    /// was the last. An exception is called `error`.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
@@ -67,7 +67,7 @@ struct Frame<'a> {
     payload: &'a [u8],
 }
 
-/// The first frame and what follows it; nothing where it has not come whole.
+/// The first frame and the bytes after it; `None` if it has not come whole.
 fn first(bytes: &[u8], bytes_max: usize) -> Result<Option<(Frame<'_>, &[u8])>, UnreadableReason> {
     let Some(prelude) = bytes.get(..PRELUDE) else { return Ok(None) };
     let [length, header_length, sum] = [0, 4, 8].map(|at| number(prelude, at).unwrap_or(0));
@@ -93,7 +93,7 @@ fn first(bytes: &[u8], bytes_max: usize) -> Result<Option<(Frame<'_>, &[u8])>, U
     Ok(Some((Frame { name: name(headers)?, payload }, after)))
 }
 
-/// The type of the event, or `error` for anything else that is told.
+/// The type of the event, or `error` for any other message.
 fn name(mut headers: &[u8]) -> Result<&[u8], UnreadableReason> {
     let (mut is_event, mut name) = (false, &b""[..]);
     while !headers.is_empty() {

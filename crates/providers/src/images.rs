@@ -1,9 +1,8 @@
-//! URLs of pictures that a provider may be handed. The gateway fetches none; whoever runs the model
-//! does, and may stand where callers must not reach: beside the operator's own services.
+//! URLs of pictures that a provider may be handed. The gateway fetches none; the host of the model does, and
+//! may be in a network that callers must not reach: that of the operator's own services.
 //!
-//! URLs that name the fetching machine itself are refused before this, for every provider. Names
-//! are handed on as they are: their meaning is for whoever looks them up, and for the network
-//! around it.
+//! URLs that name the fetching machine itself are refused before this, for every provider. Names are handed on
+//! as they are: their resolution is for the fetching host, and for the network around it.
 
 use std::net::IpAddr;
 

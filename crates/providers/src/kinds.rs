@@ -46,7 +46,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The gateway of this kind, which is asked again under the same key.
+    /// The gateway of this kind, to which requests are repeated under the same key.
     #[must_use]
     pub const fn chain(&self) -> Option<&Holdfast> {
         match self {

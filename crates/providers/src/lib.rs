@@ -3,17 +3,17 @@
 //! about a call that failed. The choice of a provider, and of what follows a failure, is the
 //! engine's.
 //!
-//! A provider here runs a call at most once. It follows no redirect, and calls an outcome unknown
-//! unless a row of its table proves something better. Only a [`ChainProvider`] sends a call again, to
-//! another gateway that has shown that it keeps the keys of requests.
-//! Nothing that an upstream says about itself (texts of errors, ids, headers) leaves this crate.
+//! A provider here runs a call at most once. It follows no redirect, and calls an outcome unknown unless a row
+//! of its table proves a better one. Only a [`ChainProvider`] sends a call again, to another gateway that has
+//! shown that it keeps the keys of requests. No word of an upstream about itself (texts of errors, ids,
+//! headers) leaves this crate.
 //!
-//! # OpenAI and whatever speaks like it
+//! # OpenAI and compatible servers
 //!
-//! [`OpenAi`](kinds::OpenAi) posts to `{base_url}/chat/completions`, with TLS where the URL says so and then over
-//! HTTP/2 where the server chooses it, through the operator's [`Proxies`](holdfast_net::Proxies) where there are any, and
-//! reads an answer that arrives whole or, where a stream is wanted, in pieces: a server that then
-//! answers with JSON all the same has answered. Besides what HTTP itself needs, only
+//! [`OpenAi`](kinds::OpenAi) posts to `{base_url}/chat/completions`, with TLS if the URL is `https`, and then
+//! over HTTP/2 if the server chooses it, through the operator's [`Proxies`](holdfast_net::Proxies) if there are any,
+//! and reads an answer that arrives whole or, if a stream is requested, in pieces: a server that then
+//! answers with JSON has answered all the same. Besides what HTTP itself needs, only
 //! `content-type`, `accept`, `user-agent` and the operator's own `authorization` go upstream. The
 //! bound that the hold was made with always goes along, in the field that the server reads. Servers
 //! are verified against Mozilla's roots and the platform's; `SSL_CERT_FILE` names others instead of
@@ -27,9 +27,9 @@
 //!
 //! # Another Holdfast
 //!
-//! [`ChainProvider`] speaks [`OpenAi`](kinds::OpenAi)'s dialect to a gateway and sends each call under its own key.
-//! Where nobody knows what became of a call, it asks again under that key, and gets the answer of
-//! the one run. What the gateway charges is told as the provider's charge.
+//! [`ChainProvider`] speaks [`OpenAi`](kinds::OpenAi)'s dialect to a gateway and sends each call under its own
+//! key. If the outcome of a call is unknown, it repeats the request under that key, and gets the answer of the
+//! one run. The gateway's charge is reported as the provider's charge.
 //!
 //! # The simulated provider
 //!
@@ -37,17 +37,17 @@
 //! the first begin with `(choice 2)`, `(choice 3)` and so on. It honours `n`, `stop` and the output
 //! bound. A token is four bytes of UTF-8 and a rest is one more; it reports usage by that rule:
 //! every message's texts and name on the one side, every choice's text, names and inputs of calls
-//! on the other. A stream is the same answer word by word. Where a `response_format` asks for JSON,
+//! on the other. A stream is the same answer word by word. If a `response_format` requires JSON,
 //! the answer is the least that the schema requires, and for `json_object` an object with the echo
 //! as `said`. A prompt of more tokens than the model's context is refused as too long.
 //!
 //! `sim-tools` calls the tool that is forced, else the first that it may call: a function with the
 //! members that its schema requires (the last user message for a text, 1 or the least for a number,
-//! true, the first of a choice, the shortest list), a custom tool with the last user message. What
-//! a tool has said it answers with `The tool said: <that>`, unless a tool is forced or required;
+//! true, the first of a choice, the shortest list), a custom tool with the last user message. The
+//! result of a tool it answers with `The tool said: <that>`, unless a tool is forced or required;
 //! without tools it is `sim-1`.
 //!
-//! A line of the last user message that holds nothing but a directive changes how the call goes,
+//! A line of the last user message that holds only a directive changes the course of the call,
 //! and is not echoed:
 //!
 //! | directive | what happens |
@@ -62,7 +62,7 @@
 //! | `[[sim: break]]` | breaks in the middle of the answer: its outcome is unknown |
 //! | `[[sim: stall]]` | falls silent in the middle of the answer, and never ends by itself |
 //! | `[[sim: no-usage]]` | answers and reports no usage |
-//! | `[[sim: absurd-usage]]` | answers and reports usage that nobody can believe |
+//! | `[[sim: absurd-usage]]` | answers and reports usage beyond belief |
 //! | `[[sim: overrun]]` | answers and reports as much as is believed at all, on either side: more than the hold was made for |
 //!
 //! `slow`, `pace` and `fail-before-once` go with each other and with any one of the rest. Anything

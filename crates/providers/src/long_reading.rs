@@ -10,15 +10,15 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
-/// Length up to which an answer or an event is read by a worker of the runtime, in bytes: one byte
-/// may cost some 50 ns, and whoever shares the worker must not wait for more.
+/// Length up to which an answer or an event is read by a worker of the runtime, in bytes: one byte may cost
+/// some 50 ns, and other tasks of the worker must not wait for more.
 pub(crate) const INLINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Permits to read a long answer or event: each reading may take many times its length in memory.
 static LONG_READINGS: Semaphore = Semaphore::const_new(2);
 
-/// Runs a long reading on a blocking thread, when a permit is free. The reading goes to its end,
-/// and keeps its permit until then, also where nobody waits for it any more.
+/// Runs a long reading on a blocking thread, when a permit is free. The reading goes to its end, and keeps its
+/// permit until then, even if its future is dropped.
 pub(crate) async fn offload<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> T {
     let reading = begin(LONG_READINGS.acquire().await, read);
     match reading.await {

@@ -4,7 +4,7 @@
 
 const BASE64: &str = ";base64";
 
-/// A media type, and its name where a kind has names of its own.
+/// A media type, and its name at kinds that have names of their own.
 type Media = (&'static str, &'static str);
 
 const PNG: Media = ("image/png", "png");
@@ -67,7 +67,7 @@ pub(crate) fn inline<'a>(url: &'a str, known: &[Media]) -> Option<Inline<'a>> {
     Some(Inline { media, format, base64 })
 }
 
-/// Says if a URL is one of the web.
+/// True if a URL is one of the web.
 pub(crate) fn is_web(url: &str) -> bool {
     ["https:", "http:"].into_iter().any(|scheme| {
         url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))

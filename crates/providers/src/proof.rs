@@ -1,5 +1,5 @@
-//! Judgement of an answer without a completion: the one place where it becomes a [`CallFailure`],
-//! by a table that lies in the folder of each kind.
+//! Judgement of an answer without a completion: the only place that turns it into a [`CallFailure`], by a table
+//! that lies in the folder of each kind.
 //!
 //! ```text
 //! SendError ───────────────────────▶ of_send_error ─┐
@@ -7,10 +7,9 @@
 //! any other status, with its body ─▶ of_status ─────┘   (the first row of the kind's table)
 //! ```
 //!
-//! A wrong row costs money: calling a run "not run" makes somebody pay for two. So every row needs
-//! a document that says so, and whatever has no row is unknown. A row with a name or a text stands
-//! above the row of its bare status; without a body that can be read, the bare status counts, and
-//! proves less.
+//! A wrong row costs money: if a run is called "not run", two runs are paid for. So every row needs a document
+//! as its source, and any error without a row is unknown. A row with a name or a text stands above the row of
+//! its bare status; without a body that can be read, the bare status counts, and proves less.
 //!
 //! All kinds share two tables of names and texts, each used only for the statuses in the kind's own
 //! table: [`overflow`], a prompt that does not fit, and [`no_model`], a missing model.
@@ -49,7 +48,7 @@ pub(crate) const OVERLOADED: CallFailure = CallFailure::NotRun(NotRunProof::Over
 pub(crate) const CONTEXT_LENGTH: CallFailure = CallFailure::Refused(ProviderRefusal::ContextLength);
 pub(crate) const REQUEST: CallFailure = CallFailure::Refused(ProviderRefusal::Request);
 
-/// A status, what the error must say besides, and the proof.
+/// A status, the required content of the error, and the proof.
 pub(crate) struct ProofRow(pub(crate) u16, pub(crate) ErrorPattern, pub(crate) CallFailure);
 
 /// Condition of a row on an error's body, besides the status.

@@ -1,4 +1,4 @@
-//! Provider behind a server, of whatever kind: the part of a call that is the same for all of them.
+//! Provider behind a server, of any kind: the part of a call that is the same for all of them.
 //!
 //! ```text
 //! run ─▶ check ─▶ render ─▶ headers, sign ─▶ Transport::send ─┬─ no answer ─▶ proof::of_send_error
@@ -6,13 +6,12 @@
 //!                                                             └─ other ─────▶ read_error ─▶ judge
 //! ```
 //!
-//! A request is checked as often as somebody asks, and translated once. Whoever claims asks before
-//! anything is bound, and again of each route that it tries; so a check walks the request, looks its
-//! fields up in a table ([`refusals`](crate::refusals)) and builds nothing. A body that was made by
-//! the first check and kept for `run` would be the wrong one for another provider, would lack the
-//! states of earlier calls, which are read after the claim, and would hold every picture of the
-//! request twice while it waits for its turn. `run` checks once more: rendering relies on it, and
-//! what a provider cannot do is never sent, whoever calls.
+//! A request is checked for every candidate, and translated once. A claim checks it before its key is bound,
+//! and again for each route that it tries; so a check walks the request, looks its fields up in a table
+//! ([`refusals`](crate::refusals)) and builds no body. A body that was made by the first check and kept for
+//! `run` would be the wrong one for another provider, would lack the states of earlier calls, which are read
+//! after the claim, and would hold every picture of the request twice while it waits for its turn. `run` checks
+//! once more: rendering relies on it, and an unsupported field is never sent, for any caller.
 //!
 //! A failure is judged by what is proven about the run, never by what is likely. Two rules stand
 //! here because they hold for every kind: a 200 alone is read as an answer, and a "not run" from an
@@ -72,10 +71,10 @@ pub struct HttpProvider {
     headers: HeaderMap,
     has_credential: bool,
     base_url: BaseUrl,
-    /// Address of calls, where all have the same.
+    /// Address of calls, if all have the same.
     address: Option<Uri>,
     list: Uri,
-    /// Header in which calls have their keys, where they have any.
+    /// Header in which calls have their keys, if they have any.
     key_header: Option<HeaderName>,
     pictures: ImagePolicy,
     lengths: SizeLimits,
@@ -86,7 +85,7 @@ impl HttpProvider {
     ///
     /// # Errors
     ///
-    /// [`BadOptions`] where there is none with these options.
+    /// [`BadOptions`] if there is none with these options.
     pub fn new(HttpOptions { server, kind }: HttpOptions) -> Result<Self, BadOptions> {
         let adapter = kind.into_adapter();
         let has_credential = server.api_key.is_some() || adapter.signs();
@@ -124,35 +123,34 @@ impl HttpProvider {
         })
     }
 
-    /// True where requests prove whose they are, by a key or a signature.
+    /// True if requests prove their sender, by a key or a signature.
     #[must_use]
     pub const fn has_credential(&self) -> bool {
         self.has_credential
     }
 
-    /// Asks for the list of models, which runs none, and tells the status of the answer. Cancel
-    /// safe.
+    /// Requests the list of models, which runs none, and returns the status of the answer. Cancel safe.
     ///
     /// # Errors
     ///
-    /// [`ProbeError`] where there was no answer.
+    /// [`ProbeError`] if there was no answer.
     pub async fn probe(&self) -> Result<StatusCode, ProbeError> {
         let headers = self.headers_of(&Method::GET, &self.list, b"");
         self.transport.get(self.list.clone(), headers).await.map_err(ProbeError)
     }
 
-    /// Body that a call sends, without a network: for whoever measures it.
+    /// Body that a call sends, without a network: for measurements.
     ///
     /// # Errors
     ///
-    /// The first thing that is asked for and that the provider cannot do.
+    /// The first field that the provider does not support.
     pub fn render(&self, call: &Call) -> Result<Vec<u8>, UnsupportedParam> {
         self.check_supported(&call.request)?;
         Ok(self.adapter.render(call))
     }
 
-    /// Reads the body of a success that came whole, without a network, and tells the sink what it
-    /// says. Returns the usage as reported; `None` without a report.
+    /// Reads the body of a success that came whole, without a network, and passes its content to the sink.
+    /// Returns the usage as reported; `None` without a report.
     ///
     /// # Errors
     ///
@@ -166,8 +164,8 @@ impl HttpProvider {
         self.adapter.deliver(body, call, sink).map_err(proof::unreadable)
     }
 
-    /// Reads a success that comes in these pieces, which may be cut anywhere, and tells the sink
-    /// what it says as it says it. Returns the usage as reported.
+    /// Reads a success that comes in these pieces, which may be cut anywhere, and passes their content to the
+    /// sink as it comes. Returns the usage as reported.
     ///
     /// # Errors
     ///
@@ -194,8 +192,8 @@ impl HttpProvider {
         headers
     }
 
-    /// POST of a call's body with the headers of now; `None` where the route's model makes no
-    /// address. In a box: it goes from hand to hand.
+    /// POST of a call's body with the current headers; `None` if the route's model makes no address. In a box:
+    /// it goes from hand to hand.
     pub(crate) fn request(&self, call: &Call) -> Option<Box<Request<Vec<u8>>>> {
         let uri = match &self.address {
             Some(address) => address.clone(),
@@ -211,14 +209,14 @@ impl HttpProvider {
         Some(request)
     }
 
-    /// POST of an empty object, which no server runs, to where calls go, without a key; `None`
-    /// where each model has an address of its own.
+    /// POST of an empty object, which no server runs, to the address of calls, without a key; `None` if each
+    /// model has an address of its own.
     pub(crate) fn post_without_key(&self) -> Option<Box<Request<Vec<u8>>>> {
         Some(self.post(self.address.clone()?, b"{}".to_vec()))
     }
 
-    /// POST without a body to a path below the base URL, with the headers of now; `None` where the two
-    /// make no address.
+    /// POST without a body to a path below the base URL, with the current headers; `None` if the two make no
+    /// address.
     pub(crate) fn post_empty(&self, path: &str) -> Option<Box<Request<Vec<u8>>>> {
         Some(self.post(self.base_url.join(path).ok()?, Vec::new()))
     }
@@ -240,7 +238,7 @@ impl HttpProvider {
         self.lengths
     }
 
-    /// Judges an answer that is no success, after it has told the pause that the server asks for.
+    /// Judges an answer that is no success, after it has passed on the pause that the server requests.
     async fn judge(
         &self,
         (call, sent_bytes): (&Call, usize),

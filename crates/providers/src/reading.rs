@@ -20,13 +20,13 @@ pub(crate) fn append(
     Ok(())
 }
 
-/// Says if a choice gained words, thoughts or calls.
+/// True if a choice gained words, thoughts or calls.
 pub(crate) fn has_content(choice: &ChoiceDelta) -> bool {
     let texts = [&choice.content, &choice.reasoning];
     texts.into_iter().flatten().any(|text| !text.is_empty()) || !choice.tool_calls.is_empty()
 }
 
-/// Says if a choice gained words.
+/// True if a choice gained words.
 pub(crate) fn has_text(choice: &ChoiceDelta) -> bool {
     choice.content.as_ref().is_some_and(|text| !text.is_empty())
 }
@@ -36,8 +36,8 @@ pub(crate) const fn unnamed_finish(n_calls: usize) -> FinishReason {
     if n_calls > 0 { FinishReason::ToolCalls } else { FinishReason::Stop }
 }
 
-/// The end that was told, but for promised calls that did not come: text next to them is an answer
-/// all the same. `None` without text.
+/// The end that the provider sent, but for promised calls that did not come: text next to them is an answer all
+/// the same. `None` without text.
 pub(crate) fn kept_promise(
     told: FinishReason,
     n_calls: u32,
@@ -64,7 +64,7 @@ const NO_ARGUMENTS: &str = "{}";
 /// Arguments of one call of a stream.
 #[derive(Debug, Default)]
 pub(crate) struct CallInput {
-    /// Those that came with the start of the call: all of them, unless pieces follow.
+    /// Arguments that came with the start of the call: all of them, unless pieces follow.
     first: Option<String>,
     progress: JsonProgress,
 }
@@ -103,8 +103,8 @@ impl CallInput {
     }
 }
 
-/// True for calls that an answer with this end may have: one with half of its arguments only where a
-/// bound or a filter has cut the answer.
+/// True for calls that an answer with this end may have: one with half of its arguments only if a bound or a
+/// filter has cut the answer.
 pub(crate) const fn may_have_half_calls(finish: FinishReason, n_half: u32) -> bool {
     n_half == 0 || n_half == 1 && finish.is_cut()
 }
@@ -119,7 +119,7 @@ pub(crate) fn cut_last_call(choice: &mut ChoiceDelta) {
     }
 }
 
-/// Counts one more call of a choice, and says which it is.
+/// Counts one more call of a choice, and returns its number.
 pub(crate) fn next_call(n_calls: &mut u32) -> Result<u32, UnreadableReason> {
     let number = *n_calls;
     // Before counting: a server must not make the caller's list of calls grow without end.
@@ -135,7 +135,7 @@ pub(crate) fn input_delta(number: u32, piece: &str) -> ToolCallDelta {
     ToolCallDelta { index: number, input: Some(piece.to_owned()), ..ToolCallDelta::default() }
 }
 
-/// A count: `Some(None)` where there is none, `None` where it is not one.
+/// A count: `Some(None)` if there is none, `None` if it is not one.
 pub(crate) fn count(node: &Node<'_>, name: &str) -> Option<Option<u64>> {
     match node.get(name) {
         None => Some(None),

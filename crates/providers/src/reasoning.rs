@@ -1,5 +1,4 @@
-//! Thoughts of a model before its calls of tools, kept for models that want them back with the
-//! results.
+//! Thoughts of a model before its calls of tools, kept for models that require them back with the results.
 //!
 //! ```text
 //! state of a call = thoughts before the text, a line each
@@ -35,7 +34,7 @@ const THOUGHT_BYTES: usize = 64;
 #[derive(Default)]
 pub(crate) struct PendingReasoning {
     before_text: Vec<ReasoningBlock>,
-    /// All of them where there is no text yet, so that the place of none is lost.
+    /// All of them while there is no text yet, so that the place of none is lost.
     before_call: Vec<ReasoningBlock>,
     /// Thoughts that still arrive, by the place of their block.
     open: BTreeMap<u64, (String, Option<String>)>,
@@ -44,7 +43,7 @@ pub(crate) struct PendingReasoning {
 }
 
 impl PendingReasoning {
-    /// A text begins. What is said between two calls stands before both: callers have one text.
+    /// A text begins. A text between two calls is placed before both: callers have one text.
     pub(crate) fn text(&mut self) {
         if self.n_calls == 0 {
             self.before_text.append(&mut self.before_call);
@@ -93,8 +92,7 @@ impl PendingReasoning {
         }
     }
 
-    /// State for the call that comes now. More than can be kept is nothing: providers refuse half
-    /// of it.
+    /// State for the call that comes now. More than can be kept is dropped whole: providers refuse half of it.
     pub(crate) fn before_call(
         &mut self,
         spell: fn(&ReasoningBlock) -> Draft<'_>,
@@ -111,8 +109,7 @@ impl PendingReasoning {
         ProviderState::new(&[before_text.join("\n"), before_call.join("\n")].join("\n\n"))
     }
 
-    /// Takes room for so many more bytes; says if there is any. Once full, it stays full for the
-    /// answer.
+    /// Takes room for so many more bytes; true if there is any. Once full, it stays full for the answer.
     fn try_reserve(&mut self, bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         self.bytes <= ProviderState::LEN_MAX

@@ -5,14 +5,14 @@
 //! request ─▶ FIELDS ─▶ TOOLS ─▶ of each message: MESSAGES ─▶ PARTS ─▶ CALLS ─▶ extra fields
 //! ```
 //!
-//! A field that has no place at a provider is refused by name, before anything is bound: nothing is
-//! dropped, clamped or guessed; members that a model `ignores` are gone before. Whatever has no row here
-//! for a kind, the kind's rendering has a place for, or it means there what its absence means. So a
-//! rendering never fails, and a row that is missing loses what a caller asked for.
+//! A field that has no place at a provider is refused by name, before the key is bound: no field is dropped,
+//! clamped or guessed; members that a model `ignores` are gone before. A field without a row here for a kind
+//! has a place in the kind's rendering, or means there the same as its absence. So a rendering never fails, and
+//! a row that is missing loses a field of the caller.
 //!
-//! The walk builds nothing: it runs for each route that a request might take, and requests may be
-//! megabytes of pictures. Its first finding is what the caller is told. `docs/reference/providers.md` has the
-//! same table for callers; a test compares them.
+//! The walk allocates no memory: it runs for each route that a request might take, and requests may be
+//! megabytes of pictures. Its first finding is in the caller's error. `docs/reference/providers.md` has the same table
+//! for callers; a test compares them.
 //!
 //! Limits: `CANDIDATES_MAX`, `STOPS_MAX`, `MARKS_MAX`. Pictures by their address are
 //! [`images`](crate::images)'s, for every kind. OpenAI and Azure have no column: they take all.
@@ -35,7 +35,7 @@ use crate::media::{
 };
 use crate::tools::{allowed_names, callable_functions, is_object, must_call};
 
-/// Column of the table: a kind, or one of two where an option of the operator decides.
+/// Column of the table: a kind, or one of two if an option of the operator decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Anthropic,
@@ -71,11 +71,11 @@ const WRITTEN_OF_PARTS: &[&str] = &["type", "text", "source", "title"];
 /// The same of a part with a `prompt_cache_breakpoint`.
 const WRITTEN_OF_MARKED_PARTS: &[&str] = &["type", "text", "source", "title", "cache_control"];
 
-/// Candidates that Gemini may be asked for.
+/// Candidates that a request to Gemini may have.
 const CANDIDATES_MAX: u32 = 8;
-/// Stop sequences that Gemini may be asked for.
+/// Stop sequences that a request to Gemini may have.
 const STOPS_MAX: usize = 5;
-/// Places in a prompt that Anthropic may be told to cache.
+/// Places in a prompt that Anthropic may cache.
 const MARKS_MAX: usize = 4;
 
 /// Fields of the request.
@@ -154,7 +154,7 @@ const MESSAGES: &[MessageRow] = &[
     Row(&[Bedrock], "content", |at| at.is_empty() && !at.message.parts().iter().any(|part| part.cache_breakpoint.is_some()), "a text that is not empty for this model"),
 ];
 
-/// Members of a message, where the operator refuses instructions after the first turn.
+/// Members of a message, if the operator refuses instructions after the first turn.
 #[rustfmt::skip]
 const WITHOUT_LATE_SYSTEM: &[MessageRow] = &[
     Row(EVERY, "role", |at| at.earlier.has_turn && is_instruction(at.message) && !at.has_no_text(), "user, assistant or tool after the first turn for this model"),
@@ -211,8 +211,8 @@ struct PartInPlace<'a> {
     marks: usize,
 }
 
-/// Finds the first thing that a request asks for and that a kind cannot do. `written` are the
-/// members that the kind writes: an extra field of such a name would stand there twice.
+/// Finds the first field of a request that a kind does not support. `written` are the members that the kind
+/// writes: an extra field of such a name would stand there twice.
 pub(crate) fn check(
     request: &Request,
     by: Column,
@@ -362,7 +362,7 @@ impl<'a> MessageInPlace<'a> {
         &self.message.role
     }
 
-    /// Answer of the model, where the message is one.
+    /// Answer of the model, if the message is one.
     const fn reply(&self) -> Option<&'a AssistantMessage> {
         match self.role() {
             Role::Assistant(reply) => Some(reply),
@@ -414,7 +414,7 @@ impl<'a> PartInPlace<'a> {
         }
     }
 
-    /// URL of a file; empty where it has none, which no kind takes for a document: it is refused, not sent.
+    /// URL of a file; empty if it has none, which no kind takes for a document: it is refused, not sent.
     fn document(&self) -> Option<&'a str> {
         match &self.part.item {
             Item::File { data, .. } => Some(data.as_deref().unwrap_or_default()),
@@ -431,13 +431,13 @@ fn is_empty_text(part: &ContentPart) -> bool {
     matches!(&part.item, Item::Text(text) | Item::Refusal(text) if text.is_empty())
 }
 
-/// Says if an id is of letters, digits and these others, and not longer.
+/// True if an id is of letters, digits and these others, and not longer.
 fn is_id(id: &str, others: &[u8], length_max: usize) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || others.contains(&byte);
     (1..=length_max).contains(&id.len()) && id.bytes().all(is_plain)
 }
 
-/// Says if a number is there and is not its default.
+/// True if a number is there and is not its default.
 pub(crate) fn is_other(number: Option<Decimal>, default: i32) -> bool {
     number.is_some_and(|number| !number.is_within(default, default))
 }

@@ -7,9 +7,9 @@
 //!                                      └─ long event ──▶ offload ─▶ emit_deltas
 //! ```
 //!
-//! A server may send what it likes, and a byte may cost some 50 ns to read: 64 KiB are 3 ms, 16 MiB
-//! almost a second for every call that shares the worker. So a stream is read in parts, a long
-//! answer or event on a thread of its own, and its deltas are told a few at a time.
+//! A server may send what it likes, and a byte may cost some 50 ns to read: 64 KiB are 3 ms, 16 MiB almost a
+//! second for every call that shares the worker. So a stream is read in parts, a long answer or event on a
+//! thread of its own, and its deltas are passed on a few at a time.
 //!
 //! A stream that breaks after every choice has ended is a success without its rest: at most the
 //! usage is missing. A break before that is a failure: an answer is never guessed whole.
@@ -33,7 +33,7 @@ use crate::proof;
 use crate::stream_decoder::StreamDecoder;
 use holdfast_net::{TURN_BYTES, UpstreamResponse};
 
-/// The pieces of a long one that are told before other work has its turn.
+/// The pieces of a long one that are passed on before other work has its turn.
 const PIECES_A_TURN: usize = 16;
 
 /// Lengths of an answer and of an event, in bytes at most.
@@ -45,7 +45,7 @@ pub(crate) struct SizeLimits {
     pub(crate) event_max: usize,
 }
 
-/// Reads a success, however it comes, and tells the sink what it says.
+/// Reads a success, whole or streamed, and passes its content to the sink.
 pub(crate) async fn receive(
     adapter: &Arc<dyn Adapter>,
     mut reply: UpstreamResponse,
@@ -100,7 +100,7 @@ async fn receive_long(
     Ok(usage)
 }
 
-/// Tells what a long one says.
+/// Passes on the deltas of a long answer.
 async fn emit_deltas(deltas: Vec<Delta>, sink: &mut dyn Sink) {
     for (at, delta) in deltas.into_iter().enumerate() {
         if at % PIECES_A_TURN == PIECES_A_TURN - 1 {

@@ -1,8 +1,8 @@
-//! Options of one server behind a provider, whatever it speaks: its address, the operator's
-//! credential there, the limits of its answers, and whom its TLS trusts.
+//! Options of one server behind a provider, for any dialect: its address, the operator's credential there, the
+//! limits of its answers, and the certificates that its TLS trusts.
 //!
-//! Never: a credential that prints, or one within an address, where it would end up in logs.
-//! Anything that a kind has besides is in the kind's own options.
+//! Never: a credential that prints, or one within an address, in which it would end up in logs. All further
+//! options of a kind are in the kind's own.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use rustls::pki_types::CertificateDer;
 
 use crate::images::ImageUrls;
 
-/// Address, credential and limits of one server, whatever it speaks.
+/// Address, credential and limits of one server, for any dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerOptions {
     /// Start of the API; paths are appended to it.
@@ -24,7 +24,7 @@ pub struct ServerOptions {
     /// Age up to which an idle connection is used: less than the server's own keep-alive. It is
     /// closed within as much time again; zero keeps none.
     pub pool_idle: Duration,
-    /// The largest answer that is read, in bytes, where it does not stream.
+    /// The largest answer that is read, in bytes, if it does not stream.
     pub response_bytes_max: usize,
     /// The largest event of an answer that streams, in bytes.
     pub event_bytes_max: usize,
@@ -32,8 +32,8 @@ pub struct ServerOptions {
     pub extra_roots: Vec<CertificateDer<'static>>,
     /// Proxies of the operator, and the servers that are reached without.
     pub proxies: Proxies,
-    /// Header in which the key of each call goes along. It proves nothing: nothing is sent again by
-    /// it.
+    /// Header in which the key of each call goes along. The header is no proof: no request is repeated because
+    /// of it.
     pub key_header: Option<KeyHeader>,
     /// URLs of pictures that the server is handed, by their scheme.
     pub image_urls: ImageUrls,
@@ -44,10 +44,10 @@ pub struct ServerOptions {
 impl ServerOptions {
     /// Default of `pool_idle`.
     pub const POOL_IDLE: Duration = ServerClient::POOL_IDLE;
-    /// The largest answer that is read unless the operator says otherwise.
+    /// The largest answer that is read unless the operator sets another size.
     pub const RESPONSE_BYTES_MAX: usize = 16 * 1024 * 1024;
-    /// The largest event that is read unless the operator says otherwise: far more than a model
-    /// says at once.
+    /// The largest event that is read unless the operator sets another size: far more than a model sends in
+    /// one.
     pub const EVENT_BYTES_MAX: usize = 1024 * 1024;
 
     /// The usual options for a server.

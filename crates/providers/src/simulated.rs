@@ -1,9 +1,8 @@
-//! Provider without a model: it echoes, calls tools, and misbehaves where the prompt asks for it.
+//! Provider without a model: it echoes, calls tools, and misbehaves on request of the prompt.
 //!
-//! Not a fake for tests alone: an installation without any account talks to it. So it keeps to the
-//! rules of a real one: it tells the sink before it "sends", counts tokens, respects the bound and
-//! the context, and streams word by word. The rules and directives are in the crate's
-//! documentation.
+//! Not a fake for tests alone: an installation without any account uses it. So it keeps to the rules of a real
+//! one: it notifies the sink before it "sends", counts tokens, respects the bound and the context, and streams
+//! word by word. The rules and directives are in the crate's documentation.
 //!
 //! Never: network, randomness, or an answer that depends on anything but the call. The exception is
 //! `fail-before-once`, which remembers `FAILED_ONCE_MAX` prompts of this process.
@@ -43,7 +42,7 @@ pub struct Simulator {
 }
 
 impl Simulator {
-    /// The model that says things, as routes name it.
+    /// The model that echoes, by its name in routes.
     pub const MODEL: &str = "sim-1";
     /// The model that calls tools.
     pub const TOOLS_MODEL: &str = "sim-tools";
@@ -56,8 +55,7 @@ impl Simulator {
         Self::default()
     }
 
-    /// Says if this process meets the prompt for the first time, as far as it remembers, and
-    /// remembers it.
+    /// True if this process meets the prompt for the first time, as far as it remembers; remembers it.
     fn is_new(&self, request: &Request) -> bool {
         let mut hasher = DefaultHasher::new();
         for Message { role, name, content, .. } in &request.messages {
@@ -169,8 +167,8 @@ impl Provider for Simulator {
     }
 }
 
-/// Says the choices at once, or piece by piece where a stream is wanted: the first piece of each
-/// choice, then the second of each, with `pace` between two rounds.
+/// Emits the choices in one step, or piece by piece for a stream: the first piece of each choice, then the
+/// second of each, with `pace` between two rounds.
 async fn emit_choices(
     call: &Call,
     pace: Option<Duration>,
@@ -192,8 +190,8 @@ async fn emit_choices(
     }
 }
 
-/// Every choice of the answer: the echo, or JSON of the shape that is asked for, cut at the first
-/// stop sequence or at the token bound, whichever comes first.
+/// Every choice of the answer: the echo, or JSON of the requested shape, cut at the first stop sequence or at
+/// the token bound, at the earlier of the two.
 fn answer(call: &Call, text: &str) -> Vec<ChoiceDelta> {
     let echo = match tools::answered(call) {
         Some(result) => format!("The tool said: {result}"),
@@ -219,7 +217,7 @@ fn answer(call: &Call, text: &str) -> Vec<ChoiceDelta> {
     (0..call.request.n).map(choice).collect()
 }
 
-/// The answer in the shape that is asked for, where one is: its texts are what was said last.
+/// The answer in the requested shape, if there is one: its texts are the last user message.
 fn shaped(call: &Call, echo: &str, text: &str) -> Option<String> {
     match call.request.response_format.as_ref()? {
         ResponseFormat::JsonObject => Some(format!(r#"{{"said":{}}}"#, schema::quoted(echo))),
@@ -232,8 +230,8 @@ fn shaped(call: &Call, echo: &str, text: &str) -> Option<String> {
     }
 }
 
-/// Every choice where a tool is called: all of them call it alike. A call that is longer than the
-/// bound is cut there.
+/// Every choice if a tool is called: all of them call it alike. A call that is longer than the bound is cut
+/// there.
 fn called(call: &Call, used: &tools::ToolUse, said: &str) -> Vec<ChoiceDelta> {
     let choice = |index| {
         let mut choice = used.choice(index, said);
@@ -257,7 +255,7 @@ fn bytes_max(call: &Call) -> usize {
     tokens.saturating_mul(BYTES_PER_TOKEN)
 }
 
-/// Choice as far as it is told before it breaks: half of its text and inputs, and no end.
+/// Choice as far as it is sent before it breaks: half of its text and inputs, and no end.
 fn first_half(choice: ChoiceDelta) -> ChoiceDelta {
     let half = |mut text: String| {
         text.truncate(text.floor_char_boundary(text.len() / 2));
@@ -275,7 +273,7 @@ fn first_half(choice: ChoiceDelta) -> ChoiceDelta {
     }
 }
 
-/// Names and inputs of calls are told apart, as messages are.
+/// Names and inputs of calls count separately, like messages.
 fn choice_tokens(choice: &ChoiceDelta) -> u64 {
     let calls = choice.tool_calls.iter().flat_map(|call| [&call.name, &call.input]);
     let function = choice.function_call.iter().flat_map(|call| [&call.name, &call.arguments]);

@@ -5,14 +5,14 @@
 //! bytes ─▶ Deframer (SSE or AWS frames) ─▶ take ─▶ StreamParser ─▶ Sink::on_delta, Sink::on_usage
 //! ```
 //!
-//! Pieces may be cut anywhere, also within a character: an event counts when it is whole. An event
-//! named `error` ends the stream in failure, whatever the kind.
+//! Pieces may be cut anywhere, also within a character: an event counts when it is whole. An event named
+//! `error` ends the stream in failure, for every kind.
 //!
-//! Usage is told as soon as all choices have ended, before the stream has: the connection may
-//! break between the last word and its end, and the bill must not depend on that.
+//! Usage is passed on as soon as all choices have ended, before the stream has: the connection may break
+//! between the last word and its end, and the bill must not depend on that.
 //!
-//! Never: a delta told twice, or a stream called whole that lacks the end of a choice.
-//! Limits: no event is longer than `bytes_max`. The origin of the bytes is the transport's.
+//! Never: a delta passed on twice, or a stream called whole that lacks the end of a choice. Limits: no event is
+//! longer than `bytes_max`. The origin of the bytes is the transport's.
 
 use std::ops::ControlFlow;
 
@@ -46,7 +46,7 @@ impl StreamDecoder {
         Self { parts, pieces: adapter.follow(call) }
     }
 
-    /// Reads the next bytes and tells the sink what they say; breaks after the last event.
+    /// Reads the next bytes and passes their content to the sink; breaks after the last event.
     pub(crate) fn feed(
         &mut self,
         bytes: &[u8],
@@ -78,8 +78,7 @@ impl StreamDecoder {
         }
     }
 
-    /// Says if every choice has ended: at most the usage is missing then, and the event that closes
-    /// the stream.
+    /// True if every choice has ended: at most the usage is missing then, and the event that closes the stream.
     pub(crate) fn is_whole(&self) -> bool {
         self.pieces.is_whole()
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use holdfast_domain::request::{Function, Request, Tool, ToolChoice, ToolMode};
 use holdfast_wire::json::{Node, parse};
 
-/// The schema of a function without parameters, where one must be there.
+/// The schema of a function without parameters, for kinds that require one.
 pub(crate) const NO_PARAMETERS: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The functions on offer that may be called.
@@ -46,7 +46,7 @@ pub(crate) fn allowed_names(request: &Request) -> Option<Option<BTreeSet<String>
     }
 }
 
-/// Says if a tool has to be called.
+/// True if a tool has to be called.
 pub(crate) fn must_call(request: &Request) -> bool {
     match &request.tool_choice {
         None => false,
@@ -63,7 +63,7 @@ pub(crate) fn arguments(text: &str) -> &str {
     if text.trim().is_empty() { "{}" } else { text }
 }
 
-/// Says if the arguments of an earlier call are an object, as they must be.
+/// True if the arguments of an earlier call are an object, as they must be.
 pub(crate) fn is_object(text: &str) -> bool {
     matches!(parse(arguments(text).as_bytes()), Ok(Node::Object(_)))
 }

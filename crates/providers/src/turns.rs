@@ -3,8 +3,8 @@
 //! kind spells a part of it is its own; what it cannot take was [refused](crate::refusals) before.
 //!
 //! Instructions after the first turn are the user's too, [marked](crate::late_system). Within a turn of the
-//! user, results of tools come first, whatever precedes them in the request: Anthropic and Bedrock refuse a
-//! turn after calls that begins with anything else.
+//! user, results of tools come first, even before earlier parts of the request: Anthropic and Bedrock refuse a
+//! turn after calls that begins with any other part.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub(crate) trait TurnEncoder<'a> {
     /// A text that is not empty.
     fn text(&self, text: Cow<'a, str>) -> Draft<'a>;
 
-    /// A part of a message: no block where it is an empty text.
+    /// A part of a message: no block if it is an empty text.
     fn part(&mut self, blocks: &mut Blocks<'a>, part: &'a ContentPart);
 
     /// Has the prompt cached up to the last block, by a mark of the caller's.

@@ -1,10 +1,10 @@
-//! Sink of one call over all asks for its answer. Each byte of the answer is counted once, however
-//! often the server sends it.
+//! Sink of one call over all attempts at its answer. Each byte of the answer is counted once, however often the
+//! server sends it.
 //!
-//! The bounds on what is read of an answer are the engine's, and are of one answer. A long one that
-//! breaks off near its end comes again from its beginning, and that beginning is nothing more in
-//! memory. So an ask counts what goes beyond the longest ask before it. What an ask may send uncounted
-//! is as much as was counted before, and so has the same bounds.
+//! The bounds on the read part of an answer are the engine's, and are of one answer. A long one that breaks off
+//! near its end comes again from its beginning, which takes no more memory. So an attempt counts the bytes
+//! beyond the longest attempt before it. The uncounted bytes of an attempt are as many as were counted before,
+//! and so have the same bounds.
 
 use std::time::Duration;
 
@@ -71,11 +71,11 @@ impl Sink for AnswerSink<'_> {
     }
 }
 
-/// Bytes of the answer over all asks: as many as the longest ask has sent.
+/// Bytes of the answer over all attempts: as many as the longest one has received.
 #[derive(Debug, Default)]
 struct ByteCount {
     counted: usize,
-    /// Bytes of the present ask.
+    /// Bytes of the present attempt.
     received: usize,
 }
 
@@ -84,7 +84,7 @@ impl ByteCount {
         self.received = 0;
     }
 
-    /// Adds bytes of the present ask, and returns how many of them have not been counted before.
+    /// Adds bytes of the present attempt, and returns how many of them have not been counted before.
     fn add(&mut self, bytes: usize) -> usize {
         self.received = self.received.saturating_add(bytes);
         let more = self.received.saturating_sub(self.counted);

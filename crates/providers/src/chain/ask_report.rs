@@ -1,5 +1,5 @@
-//! Report of one ask: its outcome, read from an error's head and body. No word of the body goes
-//! further than its code, the name of a field that we have, too, and the filtered note of a failure.
+//! Report of one attempt: its outcome, read from an error's head and body. Of the body only the code, the name
+//! of a field that we have, too, and the filtered note of a failure go further.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use holdfast_net::UpstreamResponse;
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-/// Outcome of one ask, with the pause that the server asks for before the next.
+/// Outcome of one attempt, with the pause that the server requests before the next.
 pub(super) struct AskReport {
     pub(super) outcome: AskOutcome,
     pub(super) retry_after: Option<Duration>,
@@ -59,7 +59,7 @@ impl AskReport {
     }
 }
 
-/// Code of an error; `None` where it has none, or one of nobody's.
+/// Code of an error; `None` if it has none, or an unknown one.
 pub(super) async fn error_code(reply: UpstreamResponse) -> Option<Code> {
     let (status, rejected) = (reply.status, read_error(reply).await);
     code_of(&upstream::read_error(&rejected.body), status)
@@ -71,17 +71,17 @@ fn code_of(error: &UpstreamError, status: StatusCode) -> Option<Code> {
     Code::ALL.into_iter().find(|code| code.label() == label && status == code.status())
 }
 
-/// True if the head says that a retry may help.
+/// True if the head announces that a retry may help.
 fn may_pass(headers: &HeaderMap) -> bool {
     headers.get(SHOULD_RETRY).is_some_and(|mark| mark == "true")
 }
 
-/// True where the engine says that the request is no replay.
+/// True if the engine marks the request as no replay.
 fn is_new(headers: &HeaderMap) -> bool {
     headers.get(IDEMPOTENT_REPLAYED).is_some_and(|mark| mark == "false")
 }
 
-/// True where the head has this key, once.
+/// True if the head has this key, once.
 fn has_echo(headers: &HeaderMap, key: RequestKey) -> bool {
     let mut echoes = headers.get_all(Holdfast::KEY_HEADER).iter();
     let is_key = echoes.next().is_some_and(|echo| echo.as_bytes() == key.to_string().as_bytes());

@@ -3,14 +3,13 @@
 //!
 //! | answer | meaning |
 //! |---|---|
-//! | 200 with the key | ended, with its charge: nothing where it was not completed |
+//! | 200 with the key | ended, with its charge: zero if it was not completed |
 //! | 202 | runs still |
 //! | 404, 408, 429, 5xx | not bound yet, or no word of the operation: the request may be on its way |
 //! | none, unreadable | the same |
 //! | any other | the gateway does not take the cancel |
 //!
-//! Never: a cancel while the call may be asked again under its key. Whoever sends the cancel has
-//! dropped the call.
+//! Never: a cancel while the call may be repeated under its key. The sender of the cancel has dropped the call.
 //!
 //! Limits: `END_TIME_MAX` for all cancels of a run, `ASK_TIME_MAX` for one.
 
@@ -46,8 +45,8 @@ enum CancelOutcome {
 }
 
 impl ChainProvider {
-    /// Cancels the operation of a key until it has ended, and returns its charge; `None` where that
-    /// is not known in time.
+    /// Cancels the operation of a key until it has ended, and returns its charge; `None` if that is not known
+    /// in time.
     pub(super) async fn cancel_until_ended(&self, key: RequestKey) -> Option<Micros> {
         let end = Instant::now() + END_TIME_MAX;
         let mut pause = PAUSE_MIN;

@@ -1,5 +1,5 @@
-//! Every interleaving of one operation's asks with a gateway behind: asks that arrive late or never,
-//! answers that are cut, somebody in between who answers in its place, a server that ignores keys.
+//! Every interleaving of one operation's attempts with a gateway behind: requests that arrive late or never,
+//! answers that are cut, a proxy in between that answers in its place, a server that ignores keys.
 //!
 //! The world keeps what the asking gateway cannot see: what is still on its way, and what runs. A
 //! server that keeps keys runs each of them once, which is its own promise and has its own model.
@@ -13,19 +13,19 @@ use super::verdict::{Ask, AskOutcome, Echo, Verdict, judge};
 
 /// Generations of the operation, each with a key of its own.
 const GENERATIONS: usize = 2;
-/// Asks of one generation.
+/// Attempts of one generation.
 const ASKS: u8 = 3;
 
 /// Rule that a mutant breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mutant {
-    /// Believes that nothing ran after a second ask.
+    /// Believes after a second attempt that there was no run.
     NotRunAfterSecondAsk,
     /// Believes a proof that does not echo the key.
     ProofWithoutEcho,
-    /// Asks a server again that has not shown that it keeps keys.
+    /// Repeats a request at a server that has not shown that it keeps keys.
     AsksWhoIgnoresKeys,
-    /// Asks again under another key.
+    /// Repeats a request under another key.
     AsksUnderAnotherKey,
     /// Believes a node that drains, which has not looked for the key.
     DrainingIsProof,
@@ -38,22 +38,22 @@ struct Chain {
     mutant: Option<Mutant>,
 }
 
-/// Stage of the operation at the gateway that asks.
+/// Stage of the operation at the calling gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Stage {
-    /// About to ask.
+    /// About to send.
     Asking(Ask),
-    /// Waits for the answer to an ask.
+    /// Waits for the answer to an attempt.
     Waiting(Ask),
     /// T3: the caller may come again.
     Open,
     /// T2, which the caller pays.
     Answered,
-    /// T4 or T5, which nobody pays.
+    /// T4 or T5, without a charge.
     Unpaid,
 }
 
-/// State of a key at the gateway that is asked.
+/// State of a key at the called gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
     Free,
@@ -69,7 +69,7 @@ struct World {
     generation: usize,
     asks: u8,
     keys: [Key; GENERATIONS],
-    /// Asks on their way, by the number of their key.
+    /// Requests on their way, by the number of their key.
     mail: Vec<usize>,
     runs: u8,
     charges: u8,
@@ -81,17 +81,17 @@ enum Action {
     Send,
     /// No connection came about.
     SendNothing,
-    /// An ask arrives, and its key runs or has run.
+    /// A request arrives, and its key runs or has run.
     Arrive(usize),
-    /// The newest ask arrives while its key is free, and is turned away.
+    /// The newest request arrives while its key is free, and is turned away.
     TurnAway,
-    /// A run ends, with an answer or in a way that nobody knows.
+    /// A run ends, with an answer or with an unknown outcome.
     Finish(usize, Key),
-    /// The gateway that is asked answers by the state of the key.
+    /// The called gateway answers by the state of the key.
     Reply,
-    /// One of its nodes that drains answers, to a try of somebody in between who tries twice.
+    /// A node of it that drains answers, to a try of a proxy that tries twice.
     ReplyDraining,
-    /// Somebody in between answers in its place.
+    /// A proxy in between answers in its place.
     ReplyInItsPlace,
     Cut,
     TimeUp,
@@ -117,7 +117,7 @@ impl Chain {
         judge(ask, outcome)
     }
 
-    /// Takes the outcome of a waiting ask.
+    /// Takes the outcome of a waiting attempt.
     fn conclude(&self, world: &mut World, ask: Ask, outcome: AskOutcome) {
         let may_ask = self.keeps_keys || self.mutant == Some(Mutant::AsksWhoIgnoresKeys);
         world.stage = match self.judge(ask, outcome) {
@@ -151,12 +151,12 @@ impl World {
         }
     }
 
-    /// The newest ask, where it has not arrived.
+    /// The newest request, if it has not arrived.
     fn newest_mail(&self) -> Option<usize> {
         self.mail.iter().rposition(|key| *key == self.generation)
     }
 
-    /// Answer of the gateway that is asked; `None` while it has none.
+    /// Answer of the called gateway; `None` while it has none.
     fn reply(&self) -> Option<AskOutcome> {
         let own = |code| AskOutcome::Error(Some(code), Echo::Judged);
         match self.keys[self.generation] {

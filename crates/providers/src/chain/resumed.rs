@@ -1,12 +1,12 @@
-//! Reading of one answer over all asks for it: the adapter of one call.
+//! Reading of one answer over all attempts at it: the adapter of one call.
 //!
 //! ```text
-//! event ─▶ Resumption::filter ─▶ what was not told yet ─▶ ChunkReader ─▶ delta
+//! event ─▶ Resumption::filter ─▶ content not sent on yet ─▶ ChunkReader ─▶ delta
 //! ```
 //!
-//! The reader stays the same from ask to ask and so sees one stream without a break. What comes
-//! again is dropped, and compared as it is dropped (`holdfast_wire::chat::resume`); an answer that
-//! differs is no answer, for good.
+//! The reader stays the same from attempt to attempt and so sees one stream without a break. Content that comes
+//! again is dropped, and compared as it is dropped (`holdfast_wire::chat::resume`); an answer that differs is
+//! no answer, for good.
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use holdfast_wire::sse::{self, Event};
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, EventOutcome, StreamParser};
 use crate::kinds::holdfast::Holdfast;
 
-/// Adapter of one call, whichever ask it is.
+/// Adapter of one call, for all of its attempts.
 #[derive(Debug)]
 pub(super) struct ResumedAdapter(Arc<Mutex<Progress>>);
 
@@ -33,13 +33,13 @@ pub(super) struct ResumedAdapter(Arc<Mutex<Progress>>);
 struct Progress {
     reader: ChunkReader,
     resumption: Resumption,
-    /// Some of a stream was told.
+    /// Some of a stream was sent on.
     is_begun: bool,
     is_contradicted: bool,
     charge: Option<Micros>,
 }
 
-/// Follower of one ask's stream.
+/// Follower of one attempt's stream.
 struct ResumedParser(Arc<Mutex<Progress>>);
 
 fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
@@ -79,18 +79,17 @@ impl ResumedAdapter {
         }
     }
 
-    /// True once an answer has contradicted what was told of it before.
+    /// True once an answer has contradicted its own earlier part.
     pub(super) fn is_contradicted(&self) -> bool {
         lock(&self.0).is_contradicted
     }
 
-    /// Usage of a stream whose choices have all ended, whatever is missing of it otherwise; `None`
-    /// for any other.
+    /// Usage of a stream whose choices have all ended, even if its end is missing; `None` for any other.
     pub(super) fn end(&self) -> Option<Option<UsageReport>> {
         lock(&self.0).reader.end().ok()
     }
 
-    /// Charge of the gateway behind, where the answer has told it.
+    /// Charge of the gateway behind, if the answer has it.
     pub(super) fn charge(&self) -> Option<Micros> {
         lock(&self.0).charge
     }

@@ -1,51 +1,51 @@
-//! Meaning of what a gateway behind this one answers: the one place where it becomes an answer, a
-//! proof, a refusal, an unknown outcome, or one more ask.
+//! Meaning of the answers of a gateway behind this one: the one place that turns each into an answer, a proof,
+//! a refusal, an unknown outcome, or one more attempt.
 //!
-//! An error is the gateway's word only where it echoes the key: whoever stands in between and
-//! answers in its place does not know it. The source of each row is the gateway's own table of
-//! errors (`docs/reference/errors.md`): its column *key* says what became of the key.
+//! An error is the gateway's own only if it echoes the key: a proxy that answers in its place does not know it.
+//! The source of each row is the gateway's own table of errors (`docs/reference/errors.md`): its column *key* has the
+//! state of the key.
 //!
-//! | outcome of the ask | at the first ask | at a later ask |
+//! | outcome of the attempt | at the first one | at a later one |
 //! |---|---|---|
 //! | a whole answer | answered (T2) | the same |
-//! | nothing was sent | not run (T3) | again: an earlier ask may be running |
+//! | no byte was sent | not run (T3) | again: an earlier request may be running |
 //! | broken off, unreadable, no echo | again | again |
-//! | turned away before the key was bound, with the mark of the engine | not run (T3) | again where that may pass, else unknown (T5) |
-//! | the same without the mark | again where that may pass, else unknown (T5) | the same |
-//! | `insufficient_funds` that says `x-should-retry: true` | with the mark not run (T3), else again | again |
-//! | `invalid_api_key` | not run (T3): nothing comes before it | unknown (T5) |
-//! | the request is refused | refused (T4) | unknown (T5): an earlier ask may be running |
+//! | turned away before the key was bound, with the mark of the engine | not run (T3) | again if that may pass, else unknown (T5) |
+//! | the same without the mark | again if that may pass, else unknown (T5) | the same |
+//! | `insufficient_funds` with `x-should-retry: true` | with the mark not run (T3), else again | again |
+//! | `invalid_api_key` | not run (T3): no other check precedes it | unknown (T5) |
+//! | the request is refused | refused (T4) | unknown (T5): an earlier request may be running |
 //! | `provider_refused`, `context_length_exceeded`: bound | refused (T4) | the same |
 //! | `outcome_unknown`, the answer is gone, another request has the key | unknown (T5) | the same |
 //! | `draining`, `too_many_operations`, anything else that a retry may mend | again | again |
 //!
-//! A node that drains refuses before it looks for the key, which may be running at another node or
-//! in another try of whoever stands in between; and too many operations are told of a key that is
-//! bound. Neither proves that nothing ran, and the next ask finds another node or a place.
+//! A node that drains refuses before it looks for the key, which may be running at another node or in another
+//! try of a proxy in between; and `too_many_operations` is also the answer for a bound key. Neither proves that
+//! there was no run, and the next attempt finds another node or a place.
 //!
-//! Never: not run after an ask whose outcome is uncertain. That ask may still be on its way, and
-//! would run after the operation was given back.
+//! Never: not run after an attempt whose outcome is uncertain. That request may still be on its way, and would
+//! run after the operation was given back.
 
 use NotRunProof::{Account, Overloaded, RateLimited};
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{CallFailure, NotRunProof, UnknownReason};
 use holdfast_wire::error::Code;
 
-/// Place of an ask among those of one generation under one key.
+/// Place of an attempt among those of one generation under one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Ask {
-    /// Nothing was sent before.
+    /// No request was sent before.
     First,
-    /// An earlier ask has an uncertain outcome.
+    /// An earlier attempt has an uncertain outcome.
     Again,
 }
 
 /// Echo of the key in an answer's head: how much of it the gateway itself must have written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Echo {
-    /// None, or of another key: anybody's answer.
+    /// None, or of another key: the answer of any server.
     Absent,
-    /// Echo of the key, through a proxy that may have asked twice.
+    /// Echo of the key, through a proxy that may have sent the request twice.
     Relayed,
     /// Echo of the key.
     Key,
@@ -54,7 +54,7 @@ pub(crate) enum Echo {
     Judged,
 }
 
-/// Outcome of one ask.
+/// Outcome of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AskOutcome {
     /// A whole answer of the model.
@@ -88,21 +88,21 @@ impl AskOutcome {
     }
 }
 
-/// Consequence of one ask.
+/// Consequence of one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// T2.
     Answered,
     /// T3, T4 or T5, by what is proven.
     Ended(CallFailure),
-    /// The outcome is uncertain, and the key may tell it. T5 where it cannot be asked.
+    /// The outcome is uncertain, and a repetition under the key may resolve it. T5 if it cannot be repeated.
     AskAgain(UnknownReason),
 }
 
 const UNKNOWN: Verdict = Verdict::Ended(CallFailure::Unknown(UnknownReason::Status));
 const AGAIN: Verdict = Verdict::AskAgain(UnknownReason::Status);
 
-/// Judges the outcome of an ask.
+/// Judges the outcome of an attempt.
 pub(crate) fn judge(ask: Ask, outcome: AskOutcome) -> Verdict {
     match (ask, outcome) {
         (_, AskOutcome::Completion) => Verdict::Answered,
@@ -171,7 +171,7 @@ fn judge_code(ask: Ask, code: Code, echo: Echo) -> Verdict {
     }
 }
 
-/// A proof counts at the first ask alone, and with the mark of the engine.
+/// A proof counts only at the first attempt, and with the mark of the engine.
 fn not_run(ask: Ask, echo: Echo, proof: NotRunProof) -> Option<Verdict> {
     match (ask, echo) {
         (Ask::First, Echo::Judged) => Some(Verdict::Ended(CallFailure::NotRun(proof))),

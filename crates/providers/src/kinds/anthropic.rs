@@ -1,6 +1,5 @@
-//! Anthropic's Messages API: the adapter. [`request`] says what it is sent,
-//! [`refusals`](crate::refusals) what it cannot do, [`answer`] and [`stream`] what it answers, and
-//! [`proof`] what its errors prove.
+//! Anthropic's Messages API: the adapter. [`request`] renders its requests, [`refusals`](crate::refusals) lists
+//! unsupported fields, [`answer`] and [`stream`] read its answers, and [`proof`] classifies its errors.
 
 mod answer;
 mod proof;
@@ -31,7 +30,7 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// Start of the API unless the operator says otherwise.
+    /// Start of the API unless the operator sets another.
     pub const BASE_URL: &str = "https://api.anthropic.com/v1";
 }
 

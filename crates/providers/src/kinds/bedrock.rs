@@ -1,7 +1,6 @@
-//! Amazon Bedrock's Converse API: the adapter. [`request`] says what it is sent,
-//! [`refusals`](crate::refusals) what it cannot do, [`answer`] what it answers, whole or in
-//! [`frames`](crate::frames), [`signature`] how a request is signed, and [`proof`] what its errors
-//! prove.
+//! Amazon Bedrock's Converse API: the adapter. [`request`] renders its requests,
+//! [`refusals`](crate::refusals) lists unsupported fields, [`answer`] reads its answers, whole or in
+//! [`frames`](crate::frames), [`signature`] signs requests, and [`proof`] classifies its errors.
 
 mod answer;
 mod proof;
@@ -29,8 +28,8 @@ use holdfast_net::{BadOptions, BaseUrl};
 /// Name of an error.
 const ERROR: HeaderName = HeaderName::from_static("x-amzn-errortype");
 
-/// Amazon Bedrock's Converse API in one region. Where there are no `keys`, the server's credential
-/// is an API key of Bedrock's own.
+/// Amazon Bedrock's Converse API in one region. Without `keys`, the server's credential is an API key of
+/// Bedrock's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bedrock {
     /// Region of the models, which is part of addresses and signatures.
@@ -42,7 +41,7 @@ pub struct Bedrock {
 }
 
 impl Bedrock {
-    /// Start of a region's API unless the operator says otherwise.
+    /// Start of a region's API unless the operator sets another.
     #[must_use]
     pub fn base_url(region: &Region) -> String {
         format!("https://bedrock-runtime.{region}.amazonaws.com")
@@ -66,7 +65,7 @@ impl Adapter for Bedrock {
         format!("/model/{}/{method}", segment(model)).into()
     }
 
-    /// Another host than that of the models, where the operator names none.
+    /// Another host than that of the models, unless the operator names one.
     fn list(&self, base_url: &BaseUrl) -> Result<Uri, BadOptions> {
         let usual = BaseUrl::try_from(Self::base_url(&self.region).as_str()).ok();
         if usual.as_ref() == Some(base_url) {

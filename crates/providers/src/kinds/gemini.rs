@@ -1,6 +1,5 @@
-//! Google's Gemini API: the adapter. [`request`] says what it is sent,
-//! [`refusals`](crate::refusals) what it cannot do, [`answer`] what it answers, and [`proof`] what
-//! its errors prove.
+//! Google's Gemini API: the adapter. [`request`] renders its requests, [`refusals`](crate::refusals) lists
+//! unsupported fields, [`answer`] reads its answers, and [`proof`] classifies its errors.
 
 mod answer;
 mod proof;
@@ -21,15 +20,15 @@ use crate::refusals::{Column, check};
 /// Google's Gemini API, and the habits of its models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gemini {
-    /// Earlier calls without a kept signature are sent as calls of another model, so that no
-    /// signature is asked for: models from Gemini 3 on refuse them otherwise.
+    /// Earlier calls without a kept signature are sent as calls of another model, so that no signature is
+    /// required: models from Gemini 3 on refuse them otherwise.
     pub skip_signatures: bool,
     /// Treatment of instructions after the first turn.
     pub late_system: LateSystem,
 }
 
 impl Gemini {
-    /// Start of the API unless the operator says otherwise.
+    /// Start of the API unless the operator sets another.
     pub const BASE_URL: &str = "https://generativelanguage.googleapis.com/v1beta";
 }
 

@@ -1,8 +1,8 @@
 //! Another Holdfast: the adapter. Its dialect is OpenAI's; a request under a key and the asking
 //! again are [`chain`](crate::chain)'s.
 //!
-//! An error proves nothing here, whatever it says: what it means hangs on the echo in its head, and
-//! on what was sent before it.
+//! No error is a proof here by itself: its meaning depends on the echo in its head, and on the requests before
+//! it.
 
 use std::borrow::Cow;
 

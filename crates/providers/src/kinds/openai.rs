@@ -1,5 +1,5 @@
-//! Any server that speaks OpenAI's chat completions: the adapter. The dialect is `holdfast_wire`'s,
-//! [`proof`] is the table of what its errors prove. Nothing is refused: every field has its place.
+//! Any server with OpenAI's chat completions API: the adapter. The dialect is `holdfast_wire`'s, [`proof`] is
+//! the table of proofs by its errors. No field is refused: every one has its place.
 
 mod proof;
 
@@ -15,7 +15,7 @@ use holdfast_wire::sse::Event;
 
 use crate::adapter::{Adapter, CredentialHeader, ErrorResponse, EventOutcome, StreamParser};
 
-/// OpenAI's chat completions, of whatever server speaks them.
+/// OpenAI's chat completions, of any server with that API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenAi {
     /// Field in which the server reads the bound on output tokens.

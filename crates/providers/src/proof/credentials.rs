@@ -1,5 +1,6 @@
-//! Credentials in the text of an error, to be removed: those that went out with the request, and everything that
-//! looks like one. Rather too much than too little: an operator loses a word of a message, nobody a key.
+//! Credentials in the text of an error, to be removed: those that went out with the request, and everything
+//! that looks like one. Rather too much than too little: an operator may lose a word of a message, but no key
+//! leaks.
 
 use std::collections::HashSet;
 

@@ -34,7 +34,7 @@ const FORMS: [RunForm; 2] = [RunForm::Printed, RunForm::Letters];
 #[derive(Debug)]
 pub(super) struct Echoes {
     wanted: HashSet<u64>,
-    /// Bits of the hashes that are wanted: most runs of a request are told apart by them.
+    /// Bits of the hashes to find: most runs of a request differ in them.
     sieve: Box<[u64; 256]>,
     found: HashSet<u64>,
 }

@@ -1,7 +1,7 @@
 //! Note of a call that failed, for operators: `HTTP 429, code rate_limit_exceeded, type requests: Rate limit …`.
 //!
 //! [`failure_note`] is the one place in which a provider's words become a text that is kept. It is made so that
-//! nothing of a prompt, and no credential, is in it, whatever the provider sends:
+//! it never contains a part of a prompt, or a credential, for any text of the provider:
 //!
 //! | part | condition |
 //! |---|---|
@@ -9,9 +9,10 @@
 //! | names: `code`, `type`, `param`, in lower case | each matches `[a-z0-9_.-]{1,64}`, repeats no value of the request and no credential, and looks like none |
 //! | message | not for 400, 413 and 422, which are about the request; not if it has coded characters; up to its first quote or bracket, because servers quote a model's answer there; at most [`SHOWN_MAX`] printable characters |
 //!
-//! In the message every run of [`RUN`](super::echoes::RUN) characters that the request contains, and everything that
-//! looks like a credential, is `…`: first by the body as it was sent, then by each text in it, unescaped, and once
-//! more where the text itself has escapes. The names are compared with the texts alone and not with the body's own member names at the top, which `param` repeats.
+//! In the message every run of [`RUN`](super::echoes::RUN) characters that the request contains, and everything
+//! that looks like a credential, is `…`: first by the body as it was sent, then by each text in it, unescaped,
+//! and once more if the text itself has escapes. The names are compared with the texts alone and not with the
+//! body's own member names at the top, which `param` repeats.
 //!
 //! Never: called for a success, or the only reason for anything that happens. Costs are bounded: of a message
 //! [`READ_MAX`] characters are read; a request of more than [`SENT_BYTES_MAX`] leaves a bare status. A long one is

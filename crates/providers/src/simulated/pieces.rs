@@ -20,7 +20,7 @@ pub(super) fn rounds(choices: Vec<ChoiceDelta>) -> Vec<Vec<ChoiceDelta>> {
     }
 }
 
-/// A choice begins with nothing, goes on word by word, and ends.
+/// A choice begins empty, goes on word by word, and ends.
 fn pieces(choice: ChoiceDelta) -> Vec<ChoiceDelta> {
     let ChoiceDelta { index, content, tool_calls, function_call, finish, .. } = choice;
     let piece = || ChoiceDelta { index, ..ChoiceDelta::default() };

@@ -1,10 +1,9 @@
-//! Smallest JSON that a schema describes: the input of the simulated models' calls, and their
-//! answer where a shape is asked for. The same for the same schema and text.
+//! Smallest JSON that a schema describes: the input of the simulated models' calls, and their answer if a shape
+//! is requested. The same for the same schema and text.
 //!
-//! A schema comes from a caller, may refer to itself and may multiply: two members that both refer
-//! to the whole are 2^24 values at the deepest level. So `DEPTH_MAX` bounds the levels, `NULL_FROM`
-//! ends recursion early where null is allowed, `TEXT_BYTES_MAX` bounds the text, and `LENGTH_MAX` a
-//! list or a filled text.
+//! A schema comes from a caller, may refer to itself and may multiply: two members that both refer to the whole
+//! are 2^24 values at the deepest level. So `DEPTH_MAX` bounds the levels, `NULL_FROM` ends recursion early if
+//! null is allowed, `TEXT_BYTES_MAX` bounds the text, and `LENGTH_MAX` a list or a filled text.
 //!
 //! Not a validator: of two bounds that contradict each other one is met, and patterns are not read.
 
@@ -18,11 +17,10 @@ const DEPTH_MAX: usize = 24;
 const NULL_FROM: usize = 6;
 /// Bytes from which on everything is null: schemas multiply.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// Elements of an array, and characters of a text that is to be longer than what is said, at most.
+/// Elements of an array, and characters of a text that has to be longer than the user's, at most.
 const LENGTH_MAX: usize = 256;
 
-/// Object that a schema asks for, its texts being `said`. An unreadable schema asks for nothing:
-/// `{}`.
+/// Object that a schema requires, its texts being `said`. An unreadable schema requires no member: `{}`.
 pub(super) fn minimal(schema: &str, said: &str) -> String {
     let mut text = String::new();
     match json::parse_answer(schema.as_bytes()) {
@@ -44,14 +42,13 @@ struct SampleWriter<'s, 'a> {
 }
 
 impl<'s, 'a> SampleWriter<'s, 'a> {
-    /// Writes the whole, which is an object whatever the schema says.
+    /// Writes the whole, which is an object for every schema.
     fn root_object(&mut self) {
         let schema = self.resolved(self.root);
         self.object(schema, 0);
     }
 
-    /// Target of a schema's reference, or the schema itself where there is none or it leads
-    /// nowhere.
+    /// Target of a schema's reference, or the schema itself if there is none or it leads to no schema.
     fn resolved(&self, schema: &'s Node<'a>) -> &'s Node<'a> {
         let mut schema = schema;
         // A reference may lead to another one, and both to each other.
@@ -157,7 +154,7 @@ impl<'s, 'a> SampleWriter<'s, 'a> {
         self.text.push(']');
     }
 
-    /// Writes the text that is said, unless the schema wants another form or length.
+    /// Writes the user's text, unless the schema requires another form or length.
     fn string(&mut self, schema: &'s Node<'a>) {
         let fixed = match schema.get("format").and_then(Node::as_str) {
             Some("date-time") => Some("2026-01-01T00:00:00Z"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_domain::request::{Content, Request, Role};
 
-/// The longest that a directive may ask to wait.
+/// The longest wait of a directive.
 const SLOW_MAX: Duration = Duration::from_mins(10);
 
 /// Course of a call, and the text that is left to answer.
@@ -34,7 +34,7 @@ pub(super) enum Action {
     ContextOverflow,
     /// Turn the call away before it is accepted.
     FailBefore,
-    /// Accept it and say nothing more.
+    /// Accept it and send no more.
     FailAfter,
     /// Stop in the middle of the answer.
     Break,
@@ -42,7 +42,7 @@ pub(super) enum Action {
     Stall,
     /// Answer without usage.
     NoUsage,
-    /// Answer with counts that nobody can believe.
+    /// Answer with counts beyond belief.
     AbsurdUsage,
     /// Answer with more usage than any hold was made for.
     Overrun,

@@ -27,8 +27,8 @@ enum CallForm {
 }
 
 impl ToolUse {
-    /// The tool that is forced, or else the first that may be called; `None` where the model has
-    /// none to call, or is told what a tool has said and may answer that.
+    /// The tool that is forced, or else the first that may be called; `None` if the model has none to call, or
+    /// has a tool's result and may answer that.
     pub(super) fn of(call: &Call) -> Option<Self> {
         if &*call.model != Simulator::TOOLS_MODEL {
             return None;
@@ -67,15 +67,14 @@ impl ToolUse {
         }
     }
 
-    /// Input as the schema requires it, each member with a value of its type: texts are what was
-    /// said.
+    /// Input as the schema requires it, each member with a value of its type: texts are the user's.
     fn arguments(&self, said: &str) -> String {
         let schema = self.parameters.as_ref().map(Opaque::as_str).unwrap_or_default();
         schema::minimal(schema, said)
     }
 }
 
-/// Result of a tool, where it is the last message to the model that calls tools.
+/// Result of a tool, if it is the last message to the model that calls tools.
 pub(super) fn answered(call: &Call) -> Option<String> {
     let last = call.request.messages.last().filter(|_| &*call.model == Simulator::TOOLS_MODEL)?;
     match last.role {

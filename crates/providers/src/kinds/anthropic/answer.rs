@@ -1,7 +1,7 @@
 //! Anthropic's whole answer into a delta and usage, read leniently but never guessed.
 //!
-//! A block of a kind that is not known makes the answer unreadable: it may be what the caller paid
-//! for. Never: Anthropic's ids, its model's name or its own words of errors in what is told.
+//! A block of an unknown kind makes the answer unreadable: it may be the part that the caller paid for. Never:
+//! Anthropic's ids, its model's name or its own words of errors in the output.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason, ToolCallDelta};
 use holdfast_domain::request::ToolKind;
@@ -88,7 +88,7 @@ fn add(
     Ok(())
 }
 
-/// A thought as it came and is wanted back.
+/// A thought in the form in which it came and is required back.
 pub(super) fn render_reasoning(thought: &ReasoningBlock) -> Draft<'_> {
     match thought {
         ReasoningBlock::Said { text, signature } => Draft::object([

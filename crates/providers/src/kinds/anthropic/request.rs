@@ -91,7 +91,7 @@ fn tool_of(function: &Function) -> Draft<'_> {
     Draft::object(members.into_iter().flatten().chain(extras))
 }
 
-/// Choice of a tool; `None` where the request makes none: the model then calls as it likes.
+/// Choice of a tool; `None` if the request makes none: the model then calls as it likes.
 fn choice(request: &Request) -> Option<Draft<'_>> {
     let alone = request.parallel_tool_calls == Some(false);
     let (kind, name) = match &request.tool_choice {

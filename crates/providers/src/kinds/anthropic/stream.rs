@@ -9,10 +9,10 @@
 //! message_stop           the last event
 //! ```
 //!
-//! As lenient as with a whole answer, and as little guessed: unknown events are passed over, as
-//! Anthropic's documentation asks; an unknown block, or a piece for a block that is not open, is an
-//! error. So is a second message, once anything of the first has come: some relays ask again in the
-//! middle of an answer, and begin with the other one where the first has stopped.
+//! As lenient as with a whole answer, and as little guessed: unknown events are passed over, as Anthropic's
+//! documentation requires; an unknown block, or a piece for a block that is not open, is an error. So is a
+//! second message, once any part of the first has come: some relays repeat the request in the middle of an
+//! answer, and continue with the other one from the place at which the first has stopped.
 //!
 //! Never: a stream without the reason of its end as an answer, half of a call's input as all of it,
 //! usage added up (each report is in full), or a thought in anything but the reasoning and the state

@@ -62,8 +62,8 @@ impl TokenUsage {
 }
 
 impl Counts {
-    /// Takes a report. Relays repeat a side of it as zeros, or begin with them: zeros replace nothing,
-    /// and the output of an answer with content never gets smaller.
+    /// Takes a report. Relays repeat a side of it as zeros, or begin with them: zeros replace no count, and the
+    /// output of an answer with content never gets smaller.
     fn take(&mut self, usage: &Node<'_>) {
         self.is_reported = true;
         let of = |name| reported_count(usage.get(name));

@@ -1,4 +1,4 @@
-//! Proofs by errors of Azure OpenAI, whose names are OpenAI's where there are any.
+//! Proofs by errors of Azure OpenAI, whose names are OpenAI's if it has them.
 
 use holdfast_domain::ports::CallFailure;
 

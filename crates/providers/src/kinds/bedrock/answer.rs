@@ -12,11 +12,11 @@
 //! Blocks are known by their place: deltas of several may mix. A block of text has no start. The
 //! usage comes after the end, so a stream whose choice has ended may still lack its bill.
 //!
-//! Lenient where nothing is lost (unknown events are passed over), strict where money or meaning
-//! is: an unknown reason of the end, a call without its name or a text block that is none make the
-//! answer unreadable. Usage is passed on as reported, unchecked.
+//! Lenient if no content is lost (unknown events are passed over), strict if money or meaning is: an unknown
+//! reason of the end, a call without its name or a text block that is none make the answer unreadable. Usage is
+//! passed on as reported, unchecked.
 //!
-//! Never: Bedrock's ids or its own words of errors in what is told.
+//! Never: Bedrock's ids or its own words of errors in the output.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ fn add(
     Ok(())
 }
 
-/// A thought as it came and is wanted back.
+/// A thought in the form in which it came and is required back.
 fn render_reasoning(thought: &ReasoningBlock) -> Draft<'_> {
     let thought = match thought {
         ReasoningBlock::Said { text, signature } => {
@@ -114,8 +114,7 @@ fn render_reasoning(thought: &ReasoningBlock) -> Draft<'_> {
     Draft::object([("reasoningContent", thought)])
 }
 
-/// State of a stream: open calls, thoughts that wait for their call, and the end as far as it is
-/// told.
+/// State of a stream: open calls, thoughts that wait for their call, and the end as far as it has come.
 #[derive(Default)]
 pub(super) struct ConverseStream {
     /// Calls that have not ended, by the place of their block: the number, and the input as far as

@@ -8,7 +8,7 @@ use crate::proof::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
 };
 
-/// Told as a bad request, and a matter of the account or of who signs.
+/// Reported as a bad request, and a matter of the account or of the signing key.
 const ACCOUNTS: ErrorPattern = ErrorPattern::Name(&[
     "IncompleteSignature",
     "IncompleteSignatureException",

@@ -12,8 +12,8 @@
 //! Pure: the moment is an argument, so that AWS's own test suite can be run on it. A query is
 //! signed as it is: no address of this kind has one.
 //!
-//! Never: the secret key in a header or in a log. Where a key is no text of a header, that header
-//! is left out and the server refuses the request.
+//! Never: the secret key in a header or in a log. If a key is no text of a header, that header is left out and
+//! the server refuses the request.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -88,8 +88,8 @@ impl<'k> Signer<'k> {
         Self { keys, region, service: SERVICE }
     }
 
-    /// Adds the headers that sign a request at a moment; none where it has no host or a key is no
-    /// text of a header, and the server refuses it then.
+    /// Adds the headers that sign a request at a moment; none if it has no host or a key is no text of a
+    /// header, and the server refuses it then.
     pub(super) fn sign(
         &self,
         unsigned: &SignableRequest<'_>,

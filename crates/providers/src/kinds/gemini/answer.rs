@@ -11,8 +11,8 @@
 //! promptFeedback.blockReason  no candidates: every choice ends as filtered, without text
 //! ```
 //!
-//! Never: Gemini's ids, its model's name or its own words of errors in what is told; a choice
-//! beyond the `n` of the request. Limits: `CHOICES_MAX` candidates an event.
+//! Never: Gemini's ids, its model's name or its own words of errors in the output; a choice beyond the `n` of
+//! the request. Limits: `CHOICES_MAX` candidates an event.
 
 use std::collections::BTreeMap;
 
@@ -69,8 +69,7 @@ impl StreamParser for GenerateStream {
         self.piece(event.data).map(EventOutcome::from)
     }
 
-    /// Some models tell an end with every piece: only the end of the body says that nothing
-    /// follows.
+    /// Some models send an end with every piece: only the end of the body proves that no piece follows.
     fn is_whole(&self) -> bool {
         false
     }
@@ -118,7 +117,7 @@ impl GenerateStream {
         Ok(Delta::from(choices))
     }
 
-    /// The prompt was refused, so nothing was said.
+    /// The prompt was refused, so the choice is empty.
     fn filtered(&mut self, index: u32) -> ChoiceDelta {
         let finish = Some(FinishReason::ContentFilter);
         self.candidates.insert(index, CandidateState { finish, ..CandidateState::default() });
@@ -178,7 +177,7 @@ impl CandidateState {
         append(&mut choice.content, piece, PART_TEXT)
     }
 
-    /// End of a candidate. Gemini says STOP after calls as well, and callers expect `tool_calls`.
+    /// End of a candidate. Gemini sends STOP after calls as well, and callers expect `tool_calls`.
     fn conclude(&mut self, choice: &mut ChoiceDelta, finish: FinishReason) {
         let calls = finish == FinishReason::Stop && self.n_calls > 0;
         self.finish = Some(if calls { FinishReason::ToolCalls } else { finish });
@@ -194,8 +193,8 @@ fn is_blocked(answer: &Node<'_>) -> bool {
     feedback.and_then(|feedback| text(feedback, "blockReason")).is_some()
 }
 
-/// Reason of the end, in the words that callers know; `None` for reasons that say nothing, and for
-/// calls that the model made wrongly: such an answer is unreadable.
+/// Reason of the end, in the words that callers know; `None` for reasons without a meaning, and for calls that
+/// the model made wrongly: such an answer is unreadable.
 fn finish(reason: &str) -> Option<FinishReason> {
     match reason {
         "STOP" => Some(FinishReason::Stop),
@@ -216,8 +215,8 @@ fn finish(reason: &str) -> Option<FinishReason> {
     }
 }
 
-/// Report of usage. Gemini's prompt tokens include cached ones and those of audio, and leave out those
-/// of tools; its candidates' tokens leave out thoughts, but for servers whose total says otherwise.
+/// Report of usage. Gemini's prompt tokens include cached ones and those of audio, and leave out those of
+/// tools; its candidates' tokens leave out thoughts, except at servers whose total includes them.
 fn report(usage: &Node<'_>) -> UsageReport {
     let of = |name| reported_count(usage.get(name));
     let prompt = of("promptTokenCount").plus(of("toolUsePromptTokenCount"));

@@ -8,7 +8,7 @@ use crate::proof::{
     ACCOUNT, CONTEXT_LENGTH, ErrorPattern, ProofRow, RATE_LIMITED, REQUEST, UpstreamErrorBody,
 };
 
-/// Told as an invalid argument, and a matter of the account.
+/// Reported as an invalid argument, and a matter of the account.
 const KEY: ErrorPattern = ErrorPattern::Message(&["API key not valid", "API key expired"]);
 
 /// Rows by status; the first that fits counts, so names and texts stand above the bare status.

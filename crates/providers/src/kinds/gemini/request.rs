@@ -80,7 +80,7 @@ fn tool_of(function: &Function) -> Draft<'_> {
     Draft::object([Some(("name", name.as_str().into())), description, parameters])
 }
 
-/// Calls that must keep to their schema do so where the model has to call, and where it is told to.
+/// Mode of calls. Calls keep to their schema if the model has to call, or if the request is strict.
 fn mode(request: &Request, is_strict: bool) -> Option<Vec<GenerateField<'_>>> {
     let free = if is_strict { Some("VALIDATED") } else { None };
     let (mode, only) = match &request.tool_choice {
