@@ -119,7 +119,8 @@ struct Change {
     after: Count,
 }
 
-/// Failures that are remembered.
+/// Failures that are remembered. One lock for clients and addresses: an attempt is judged by both and counted in one
+/// step, or parallel attempts would all pass the same pause.
 #[derive(Debug, Default)]
 pub(crate) struct FailedAttempts(Mutex<Counts>);
 

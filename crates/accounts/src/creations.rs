@@ -54,7 +54,7 @@ pub(crate) fn of(action: &AccountAction) -> Option<(Owner, usize)> {
 #[derive(Debug)]
 pub(crate) struct CreationRates {
     per_minute: u32,
-    /// Moment at which the bucket of an owner is full again: what it lacks is the time until then.
+    /// Moment at which the bucket of an owner is full again: its gap is the time until then.
     full_at: Mutex<BTreeMap<Owner, Instant>>,
 }
 

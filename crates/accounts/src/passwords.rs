@@ -107,6 +107,8 @@ impl PasswordHasher {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HashError> {
         let turn = self.turns.take(lane).await.ok_or(HashError::Busy)?;
+        // A hash keeps a processor busy, so it runs on a blocking thread. The turn goes along: a caller that is dropped
+        // does not stop the hash, and the next one must wait for its end.
         let done = tokio::task::spawn_blocking(move || {
             let done = work();
             drop(turn);

@@ -14,7 +14,8 @@ use crate::{Accounts, Result};
 /// Pairs that are counted between two writes; what comes beyond them is in the log of requests alone.
 const PAIRS_MAX: usize = 1_024;
 
-/// Counts that are not written yet.
+/// Counts that are not written yet. Taken out under the lock and written after it, so that no refusal waits for the
+/// database.
 #[derive(Debug, Default)]
 pub(crate) struct RefusalCounts(Mutex<BTreeMap<(ActorId, UseCase), u64>>);
 

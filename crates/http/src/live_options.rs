@@ -25,7 +25,7 @@ pub struct HttpConfig {
     pub origins: Box<[AllowedOrigin]>,
 }
 
-/// Holder of the current [`HttpConfig`].
+/// Holder of the current [`HttpConfig`]. Replaced under the lock as a whole: no request sees parts of two.
 #[derive(Debug)]
 pub struct LiveOptions(RwLock<HttpConfig>);
 

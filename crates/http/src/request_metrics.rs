@@ -16,7 +16,8 @@ const REFUSED: &str = "more requests had their API keys refused than are listed"
 /// Metrics of answered requests, with their series looked up once and kept.
 #[derive(Debug)]
 pub(crate) struct RequestMetrics {
-    /// Series by route and status; without a status if the caller hung up.
+    /// Series by route and status; without a status if the caller hung up. Nearly all requests only read: a new pair
+    /// is rare.
     answered: RwLock<HashMap<(&'static str, Option<u16>), RequestSeries>>,
     begun: OnceLock<Histogram>,
     /// Limiter of the log lines of refused API keys.

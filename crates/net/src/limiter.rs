@@ -132,7 +132,7 @@ impl ConnectionSlots {
     }
 }
 
-/// Spare places, in the order in which they were taken.
+/// Spare places, in the order in which they were taken. Under one lock, never held across an await.
 #[derive(Debug, Clone, Default)]
 struct SparePlaces(Arc<Mutex<SpareList>>);
 

@@ -125,7 +125,8 @@ pub fn group(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Counter of connections by address. An address without connections has no entry.
+/// Counter of connections by address. An address without connections has no entry. One lock: a count is compared and
+/// raised in one step.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AddressCounts(Arc<Mutex<HashMap<IpAddr, usize>>>);
 

@@ -25,6 +25,7 @@ const LOOKS: u32 = 2;
 /// All slots of a sidecar, with the callers that wait on them.
 #[derive(Debug)]
 pub(crate) struct Desk {
+    /// Held while a change enters the journal's queue, so that both have the same order.
     state: Mutex<DeskState>,
     journal: Journal,
     clock: Clock,

@@ -60,6 +60,7 @@ struct Reach {
 /// State and counters of a sidecar.
 #[derive(Debug, Default)]
 pub(crate) struct Health {
+    /// Released before a line is logged: the log may block on its writer.
     reach: Mutex<Reach>,
     completions: AtomicU64,
     passed: AtomicU64,

@@ -125,6 +125,7 @@ impl Journal {
         let written = file.clone();
         let (changes, receiver) = queue::queue();
         let (end, ended) = oneshot::channel();
+        // A thread of its own: a commit blocks on the disk, and one writer keeps the order of the changes.
         let spawned = thread::Builder::new().name("journal".to_owned()).spawn(move || {
             write_all(connection, &receiver, &written);
             if end.send(()).is_err() {

@@ -87,6 +87,7 @@ pub async fn serve(
         };
         let Some(place) = places.admit(address.ip(), LIMITS, &loopback) else { continue };
         let (service, shutdown, cut) = (Arc::clone(&service), shutdown.clone(), cut.clone());
+        // A task for each connection, on the tracker that shutdown waits for; `cut` ends those that outlast it.
         connections.spawn(async move {
             tokio::select! {
                 () = connection(stream, &place, &service, &shutdown) => {}

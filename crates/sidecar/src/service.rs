@@ -228,6 +228,7 @@ impl Service {
             if cut.is_cancelled() {
                 return;
             }
+            // On the process's tracker: the connection's own task ends with its client.
             tasks.spawn(async move {
                 let mut request = Request::new(Bytes::new());
                 *request.method_mut() = Method::POST;

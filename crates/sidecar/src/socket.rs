@@ -33,7 +33,8 @@ const LINGER: Duration = Duration::from_secs(2);
 /// State that a connection's socket and its requests share.
 #[derive(Debug, Default)]
 pub(crate) struct CallerState {
-    /// Attendance whose last bytes are on their way into the socket.
+    /// Attendance whose last bytes are on their way into the socket. In a lock: the body hands it over, the socket
+    /// takes it.
     leaving: Mutex<Option<Attendance>>,
     /// The answer that this connection has taken last.
     taken: Mutex<Option<TakenAnswer>>,

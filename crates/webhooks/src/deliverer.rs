@@ -126,6 +126,7 @@ impl Deliverer {
         for due in self.deliveries.lease_deliveries(&self.owner, LEASE, &room).await? {
             match self.sender.permit(due.webhook.wallet, due.webhook.id) {
                 Some(permit) => {
+                    // A task for each: a receiver that hangs delays neither the loop nor another webhook.
                     tries.spawn(self.clone().deliver(due, permit));
                 }
                 // Nobody else takes permits: but its lease ends, whatever there is to this.

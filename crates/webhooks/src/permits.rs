@@ -21,6 +21,7 @@ pub const PROCESS_TRIES_MAX: usize = 64;
 const SLOW_MAX: usize = 4_096;
 
 /// Tries under way, and webhooks whose last try timed out.
+// One lock for all webhooks: the bounds of a webhook and of its wallet are judged and taken in one step.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Permits(Arc<Mutex<Tries>>);
 

@@ -63,7 +63,7 @@ struct State {
     rooms: BTreeMap<Class, Room>,
 }
 
-/// The turns of a process.
+/// The turns of a process. A std mutex, never held across an await: a waiting request sleeps on its channel.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turns(Arc<Mutex<State>>);
 

@@ -44,6 +44,7 @@ pub async fn serve_nodes(
         }
         let (engine, shutdown) = (Arc::clone(&engine), shutdown.clone());
         let options = live.read(|config| config.options.of_connection());
+        // A task for each: a relay lasts as long as its run.
         connections.spawn(async move {
             let options = ConnectionOptions { header_bytes: HEADER_BYTES, ..options };
             let answer = |request, _client| std::future::ready(answer(&engine, &request));

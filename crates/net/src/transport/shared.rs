@@ -53,7 +53,8 @@ pub(super) struct Http2Connection {
 
 /// Calls of a connection: each has a reference to this, and the connection has one.
 struct CallTracker {
-    /// End of the call that ended last; the start of the connection before the first.
+    /// End of the call that ended last; the start of the connection before the first. In a lock: calls end on any
+    /// thread.
     ended: Mutex<Instant>,
 }
 
