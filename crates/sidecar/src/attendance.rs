@@ -24,9 +24,9 @@ const LOOKS: u32 = 2;
 
 /// All slots of a sidecar, with the callers that wait on them.
 #[derive(Debug)]
-pub(crate) struct Desk {
+pub(crate) struct SlotRegistry {
     /// Held while a change enters the journal's queue, so that both have the same order.
-    state: Mutex<DeskState>,
+    state: Mutex<RegistryState>,
     journal: Journal,
     clock: Clock,
 }
@@ -40,7 +40,7 @@ struct Clock {
 }
 
 #[derive(Debug)]
-struct DeskState {
+struct RegistryState {
     table: Table,
     sockets: BTreeMap<CallerId, Weak<TcpStream>>,
     /// The number of the next caller.
@@ -65,7 +65,7 @@ pub(crate) struct SlotCounts {
 }
 
 /// Reply to an arrival that the journal has received.
-enum Welcome {
+enum SlotAssignment {
     /// The call's key, and its row on the way into the journal.
     Slot(Uuid, RowReceipt),
     /// Callers whose sockets are to be looked at first.
@@ -73,11 +73,11 @@ enum Welcome {
     Full,
 }
 
-impl Desk {
+impl SlotRegistry {
     pub(crate) fn new(rules: Rules, journal: Journal, records: Vec<Record>) -> Self {
         let clock = Clock::start();
         let table = Table::restore(rules, records, clock.now());
-        let state = DeskState { table, sockets: BTreeMap::new(), next: 0 };
+        let state = RegistryState { table, sockets: BTreeMap::new(), next: 0 };
         Self { state: Mutex::new(state), journal, clock }
     }
 
@@ -98,9 +98,9 @@ impl Desk {
         };
         for look in 1.. {
             let twins = match self.arrive(&arrival, socket) {
-                Welcome::Slot(key, row) => {
+                SlotAssignment::Slot(key, row) => {
                     let attendance = Attendance {
-                        desk: Arc::clone(self),
+                        registry: Arc::clone(self),
                         caller: arrival.caller,
                         key,
                         end: CallEnd::Gone,
@@ -114,8 +114,8 @@ impl Desk {
                         }
                     };
                 }
-                Welcome::Full => return Err(NoSlot::Full),
-                Welcome::Look(twins) => twins,
+                SlotAssignment::Full => return Err(NoSlot::Full),
+                SlotAssignment::Look(twins) => twins,
             };
             if look > 1 {
                 tokio::time::sleep(LOOK_AGAIN).await;
@@ -132,16 +132,16 @@ impl Desk {
         CallerId(state.next)
     }
 
-    fn arrive(&self, arrival: &Arrival, socket: &Arc<TcpStream>) -> Welcome {
+    fn arrive(&self, arrival: &Arrival, socket: &Arc<TcpStream>) -> SlotAssignment {
         let mut state = self.lock();
         match state.table.arrive(arrival, self.clock.now()) {
             Admission::Slot { record, evicted } => {
                 state.sockets.insert(arrival.caller, Arc::downgrade(socket));
                 evicted.into_iter().for_each(|old| self.journal.note(old.removal()));
-                Welcome::Slot(record.key, self.journal.put(record))
+                SlotAssignment::Slot(record.key, self.journal.put(record))
             }
-            Admission::Look(twins) => Welcome::Look(twins),
-            Admission::Full => Welcome::Full,
+            Admission::Look(twins) => SlotAssignment::Look(twins),
+            Admission::Full => SlotAssignment::Full,
         }
     }
 
@@ -208,14 +208,14 @@ impl Desk {
     }
 
     /// Lock of the table, held for no await.
-    fn lock(&self) -> MutexGuard<'_, DeskState> {
+    fn lock(&self) -> MutexGuard<'_, RegistryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A caller that waits on a slot. Dropping it without [`Self::finish`] means that the caller went.
 pub(crate) struct Attendance {
-    desk: Arc<Desk>,
+    registry: Arc<SlotRegistry>,
     caller: CallerId,
     key: Uuid,
     end: CallEnd,
@@ -238,7 +238,7 @@ impl Attendance {
 
     /// A request broke off after some of it may have arrived.
     pub(crate) fn cut(&self) {
-        self.desk.cut(self.caller);
+        self.registry.cut(self.caller);
     }
 
     /// Sets the end of the call, for when its answer was taken.
@@ -254,9 +254,11 @@ impl Attendance {
     /// The answer was taken: the caller leaves with the end that was set.
     pub(crate) fn finish(mut self) -> Option<TakenAnswer> {
         self.on_hang_up = None;
-        self.desk.leave(self.caller, self.end);
+        self.registry.leave(self.caller, self.end);
         match self.end {
-            CallEnd::Delivered => Some(TakenAnswer { desk: Arc::clone(&self.desk), key: self.key }),
+            CallEnd::Delivered => {
+                Some(TakenAnswer { registry: Arc::clone(&self.registry), key: self.key })
+            }
             CallEnd::Final
             | CallEnd::Retryable
             | CallEnd::Unsure
@@ -269,7 +271,7 @@ impl Attendance {
 impl Drop for Attendance {
     fn drop(&mut self) {
         // After `finish` it has left already, and this has no effect.
-        let is_orphaned = self.desk.leave(self.caller, CallEnd::Gone);
+        let is_orphaned = self.registry.leave(self.caller, CallEnd::Gone);
         if let Some(work) = self.on_hang_up.take()
             && is_orphaned
         {
@@ -280,7 +282,7 @@ impl Drop for Attendance {
 
 /// Answer that a socket has taken.
 pub(crate) struct TakenAnswer {
-    desk: Arc<Desk>,
+    registry: Arc<SlotRegistry>,
     key: Uuid,
 }
 
@@ -293,9 +295,9 @@ impl fmt::Debug for TakenAnswer {
 impl TakenAnswer {
     /// The socket was reset: its client has not read the answer.
     pub(crate) fn reset(self) {
-        let mut state = self.desk.lock();
-        let change = state.table.reset(self.key, self.desk.clock.now());
-        change.into_iter().for_each(|change| self.desk.journal.note(change));
+        let mut state = self.registry.lock();
+        let change = state.table.reset(self.key, self.registry.clock.now());
+        change.into_iter().for_each(|change| self.registry.journal.note(change));
     }
 }
 
@@ -338,12 +340,12 @@ mod tests {
         let (journal, records) = Journal::open(&path, false).unwrap();
         let window = Duration::from_secs(86_400);
         let rules = Rules { identical: IdenticalCalls::New, window };
-        let desk = Arc::new(Desk::new(rules, journal, records));
+        let registry = Arc::new(SlotRegistry::new(rules, journal, records));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).await.unwrap());
-        let refused = desk.admit(BodyDigest([3; 32]), false, &socket).await.unwrap_err();
+        let refused = registry.admit(BodyDigest([3; 32]), false, &socket).await.unwrap_err();
         assert_eq!(refused, NoSlot::NotWritten);
-        let mut state = desk.lock();
+        let mut state = registry.lock();
         assert!(state.sockets.is_empty());
         assert_eq!(state.table.sweep(Moment(u64::MAX)), [], "it could not go for its window");
     }
@@ -356,7 +358,7 @@ mod tests {
         let (journal, records) = Journal::open(&path, false).unwrap();
         let window = Duration::from_secs(86_400);
         let rules = Rules { identical: IdenticalCalls::Attach, window };
-        let desk = Arc::new(Desk::new(rules, journal, records));
+        let registry = Arc::new(SlotRegistry::new(rules, journal, records));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         let (_client, socket) = (listener.accept().await.unwrap(), Arc::new(socket));
@@ -375,20 +377,22 @@ mod tests {
             let mut body = [0; 32];
             body[..8].copy_from_slice(&round.to_be_bytes());
             let body = BodyDigest(body);
-            let mut first = desk.admit(body, false, &socket).await.unwrap();
+            let mut first = registry.admit(body, false, &socket).await.unwrap();
             first.set_end(CallEnd::Delivered);
             endings.send(first).unwrap();
-            let (caller, fresh) = (desk.number(), Uuid::new_v4());
+            let (caller, fresh) = (registry.number(), Uuid::new_v4());
             let retry = Arrival { caller, body, is_retry: true, has_looked: true, fresh };
             together.wait();
-            let Welcome::Slot(key, _row) = desk.arrive(&retry, &socket) else { panic!("no slot") };
+            let SlotAssignment::Slot(key, _row) = registry.arrive(&retry, &socket) else {
+                panic!("no slot")
+            };
             attended.push(key);
             together.wait();
         }
         drop(endings);
         ending.join().unwrap();
         // What a kill leaves now: the last row is kept, and with it all that came before.
-        desk.admit(BodyDigest([255; 32]), false, &socket).await.unwrap();
+        registry.admit(BodyDigest([255; 32]), false, &socket).await.unwrap();
         for end in ["", "-wal"] {
             let name = |path: &Path| format!("{}{end}", path.display());
             std::fs::copy(name(&path), name(&copy)).unwrap();

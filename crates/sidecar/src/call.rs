@@ -24,7 +24,7 @@ use crate::answer::{self, Meaning, SHOULD_RETRY};
 use crate::attendance::Attendance;
 use crate::budget::{ByteBudget, Reservation};
 use crate::health::Health;
-use crate::patience::Patience;
+use crate::retry_budget::RetryBudget;
 use crate::table::CallEnd;
 
 /// Time to a new connection of one request.
@@ -95,7 +95,7 @@ pub(crate) struct Call {
     /// With the key, and without what is of one connection.
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    pub(crate) patience: Patience,
+    pub(crate) retry_budget: RetryBudget,
     /// `None` if the client brought its own key.
     pub(crate) attendance: Option<Attendance>,
     /// The gateway's newest word that asking again helps.
@@ -152,7 +152,7 @@ impl Call {
 
     /// Waits until the next request; returns the last answer if there is no time for one.
     pub(crate) async fn wait(&mut self, hint: Option<Duration>) -> Option<WholeAnswer> {
-        let Some(pause) = self.patience.pause(hint, Instant::now()) else {
+        let Some(pause) = self.retry_budget.pause(hint, Instant::now()) else {
             let unreachable = || WholeAnswer::error(Code::GatewayUnreachable);
             return Some(self.refused.take().unwrap_or_else(unreachable));
         };
@@ -161,7 +161,7 @@ impl Call {
     }
 
     async fn attempt_in_time(&self) -> Result<AskResult, FailedAttempt> {
-        match self.patience.ask_time(Instant::now()) {
+        match self.retry_budget.request_time(Instant::now()) {
             None => self.attempt().await,
             Some(time) => match timeout(time, self.attempt()).await {
                 Ok(attempted) => attempted,
@@ -175,7 +175,7 @@ impl Call {
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
-        self.patience.announce(request.headers_mut(), Instant::now());
+        self.retry_budget.announce(request.headers_mut(), Instant::now());
         let sent = Box::pin(self.client.send(request, CONNECT)).await;
         let mut answer = self.health.note(sent)?;
         let content_type = answer.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);

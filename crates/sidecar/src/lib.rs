@@ -3,12 +3,12 @@
 //! client has the answer.
 //!
 //! ```text
-//! client ─▶ serve ─▶ service ─▶ attendance (Desk) ─▶ table: which key     ─▶ journal: kept first
+//! client ─▶ serve ─▶ service ─▶ attendance (SlotRegistry) ─▶ table: which key     ─▶ journal: kept first
 //!                       │
 //!                       └─▶ call: sent, repeated ─▶ stream: resumed ─▶ body ─▶ socket: taken?
 //! ```
 //!
-//! Pure are `table`, `answer` and `patience`; the rest carries out their decisions. Everything but
+//! Pure are `table`, `answer` and `retry_budget`; the rest carries out their decisions. Everything but
 //! `POST …/chat/completions` is passed on as it is. A client's own `Idempotency-Key` wins.
 //!
 //! Never: a request under another host's name, or of a page that is not allowed (`guard`); a prompt, an answer or a credential in the journal or in the log; a splice of two answers;
@@ -25,8 +25,8 @@ mod call;
 mod guard;
 mod health;
 mod journal;
-mod patience;
 mod peek;
+mod retry_budget;
 mod serve;
 mod service;
 mod socket;
@@ -42,7 +42,7 @@ use holdfast_net::{BadOptions, Proxies, ServerClient};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::attendance::Desk;
+use crate::attendance::SlotRegistry;
 use crate::budget::ByteBudget;
 use crate::guard::Guard;
 pub use crate::guard::{AllowedHost, AllowedOrigin, BadHost, BadOrigin};
@@ -139,7 +139,7 @@ impl Sidecar {
                 client,
                 guard: Guard { hosts: options.hosts, origins: options.origins },
                 health: Arc::default(),
-                desk: Arc::new(Desk::new(rules, journal, records)),
+                registry: Arc::new(SlotRegistry::new(rules, journal, records)),
                 patience: options.patience,
                 hang_up: options.hang_up,
                 requests: ByteBudget::new(),

@@ -57,7 +57,7 @@ pub async fn serve(
     let connections = TaskTracker::new();
     let cut = service.cut.clone();
     let (places, loopback) = (ConnectionLimiter::default(), Network::LOOPBACK);
-    let file = service.desk.journal_file();
+    let file = service.registry.journal_file();
     let mut lost = pin!(OptionFuture::from(file.map(JournalFile::lost)));
     let mut end = Ok(());
     let mut sweep = interval(SWEEP);
@@ -66,7 +66,7 @@ pub async fn serve(
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = sweep.tick() => {
-                service.desk.sweep();
+                service.registry.sweep();
                 continue;
             }
             Some(error) = &mut lost => {
@@ -106,8 +106,8 @@ pub async fn serve(
     service.tasks.close();
     service.tasks.wait().await;
     // No other task has them any more; else the last ends are lost, and replay once.
-    if let Some(desk) = Arc::into_inner(service).and_then(|it| Arc::into_inner(it.desk)) {
-        desk.close().await;
+    if let Some(registry) = Arc::into_inner(service).and_then(|it| Arc::into_inner(it.registry)) {
+        registry.close().await;
     }
     end
 }

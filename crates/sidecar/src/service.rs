@@ -5,8 +5,8 @@
 //!          ├─ /sidecar/… ─────────────────▶ answered here
 //!          ├─ no completion ──────────────▶ passed on
 //!          └─ completion ─┬─ its own key ─▶ Call (healed, without a slot)
-//!                         └─ none ────────▶ Desk::admit ─▶ Call ─┬─ Whole
-//!                                                                └─ Telling
+//!                         └─ none ────────▶ SlotRegistry::admit ─▶ Call ─┬─ Whole
+//!                                                                        └─ Telling
 //! ```
 
 use std::net::SocketAddr;
@@ -30,13 +30,13 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::attendance::{Attendance, Desk, NoSlot};
+use crate::attendance::{Attendance, NoSlot, SlotRegistry};
 use crate::body::{CallerBody, KEEP_ALIVE, PassedBody, ToldBody};
 use crate::budget::{BYTES_MAX, ByteBudget};
 use crate::call::{AskResult, CONNECT, Call, GuardedBytes, WholeAnswer};
 use crate::guard::{Guard, Refusal};
 use crate::health::{Health, OwnPage, RequestKind};
-use crate::patience::Patience;
+use crate::retry_budget::RetryBudget;
 use crate::socket::CallerState;
 use crate::stream::{StreamPart, Telling};
 use crate::table::{BodyDigest, CallEnd};
@@ -60,7 +60,7 @@ pub(crate) struct Service {
     pub(crate) client: Arc<ServerClient>,
     pub(crate) guard: Guard,
     pub(crate) health: Arc<Health>,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) registry: Arc<SlotRegistry>,
     pub(crate) patience: Duration,
     pub(crate) hang_up: HangUpPolicy,
     pub(crate) requests: ByteBudget,
@@ -132,7 +132,7 @@ impl Service {
         let (content_type, body) = match page {
             OwnPage::Health => ("application/json", self.health.render_health()),
             OwnPage::Metrics => {
-                ("text/plain; version=0.0.4", self.health.render_metrics(self.desk.count()))
+                ("text/plain; version=0.0.4", self.health.render_metrics(self.registry.count()))
             }
             OwnPage::Unknown => return own(Code::NotFound, caller),
         };
@@ -176,7 +176,7 @@ impl Service {
             health: Arc::clone(&self.health),
             answers: self.answers.clone(),
             uri,
-            patience: Patience::new(&headers, self.patience, since),
+            retry_budget: RetryBudget::new(&headers, self.patience, since),
             headers,
             body,
             attendance,
@@ -195,7 +195,7 @@ impl Service {
         let retries = head.headers.get(RETRY_COUNT).and_then(|it| it.to_str().ok());
         let is_retry =
             retries.and_then(|it| it.trim().parse::<u64>().ok()).is_some_and(|it| it > 0);
-        let mut attendance = self.desk.admit(digest, is_retry, &caller.socket).await?;
+        let mut attendance = self.registry.admit(digest, is_retry, &caller.socket).await?;
         match self.hang_up {
             HangUpPolicy::Run => {}
             HangUpPolicy::Cancel => {

@@ -175,7 +175,7 @@ impl Telling {
                 self.progress = if is_done { Progress::Over } else { Progress::Telling };
                 let is_whole = is_done || self.resumption.finished() >= self.n_choices;
                 let attendance = if is_whole { self.leave(CallEnd::Delivered) } else { None };
-                self.call.patience.begin_anew(Instant::now());
+                self.call.retry_budget.begin_anew(Instant::now());
                 self.ready.push_back(StreamPart::Event(last, attendance));
             }
             Err(error) => {

@@ -4,7 +4,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::JournalOptions;
-use crate::attendance::Desk;
+use crate::attendance::SlotRegistry;
 use crate::budget::{BYTES_MAX, Reservation};
 use crate::journal::{FULL, Journal};
 use crate::table::Rules;
@@ -188,8 +188,8 @@ async fn a_call_beyond_the_queue_of_a_hanging_disk_is_not_sent() {
     let bench = Bench::with(|options| {
         let rules = Rules { identical: options.identical, window: options.window };
         let mut sidecar = Sidecar::open(options).unwrap();
-        let desk = Arc::new(Desk::new(rules, journal, Vec::new()));
-        Arc::get_mut(&mut sidecar.service).unwrap().desk = desk;
+        let registry = Arc::new(SlotRegistry::new(rules, journal, Vec::new()));
+        Arc::get_mut(&mut sidecar.service).unwrap().registry = registry;
         sidecar
     })
     .await;

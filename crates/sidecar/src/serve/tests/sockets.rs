@@ -4,16 +4,16 @@
 use tokio::time::sleep;
 
 use super::*;
-use crate::attendance::{Attendance, Desk};
+use crate::attendance::{Attendance, SlotRegistry};
 use crate::journal::Journal;
 use crate::socket::CallerState;
 use crate::table::{BodyDigest, CallEnd, Rules};
 
 const BODY: BodyDigest = BodyDigest([1; 32]);
 
-fn desk() -> Arc<Desk> {
+fn registry() -> Arc<SlotRegistry> {
     let rules = Rules { identical: IdenticalCalls::New, window: Duration::from_secs(600) };
-    Arc::new(Desk::new(rules, Journal::none(), Vec::new()))
+    Arc::new(SlotRegistry::new(rules, Journal::none(), Vec::new()))
 }
 
 /// A connection: the client's side, and the sidecar's.
@@ -24,35 +24,35 @@ async fn connection() -> (TcpStream, Arc<TcpStream>) {
     (client, Arc::new(socket))
 }
 
-async fn admit(desk: &Arc<Desk>, socket: &Arc<TcpStream>) -> Attendance {
-    desk.admit(BODY, false, socket).await.unwrap()
+async fn admit(registry: &Arc<SlotRegistry>, socket: &Arc<TcpStream>) -> Attendance {
+    registry.admit(BODY, false, socket).await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slot_whose_client_has_hung_up_is_found_by_a_look() {
-    let desk = desk();
+    let registry = registry();
     let (client, socket) = connection().await;
-    let first = admit(&desk, &socket).await;
+    let first = admit(&registry, &socket).await;
     drop(client);
     let (_other, socket) = connection().await;
-    let second = admit(&desk, &socket).await;
+    let second = admit(&registry, &socket).await;
     assert_eq!(second.key(), first.key());
     let (_third, socket) = connection().await;
-    assert_ne!(admit(&desk, &socket).await.key(), second.key(), "that one is there");
+    assert_ne!(admit(&registry, &socket).await.key(), second.key(), "that one is there");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_hang_up_that_is_on_its_way_is_found_by_a_second_look() {
-    let desk = desk();
+    let registry = registry();
     let (client, socket) = connection().await;
-    let first = admit(&desk, &socket).await;
+    let first = admit(&registry, &socket).await;
     let (_other, socket) = connection().await;
     let began = Instant::now();
     let hang_up = async move {
         sleep(Duration::from_millis(10)).await;
         drop(client);
     };
-    let (second, ()) = tokio::join!(admit(&desk, &socket), hang_up);
+    let (second, ()) = tokio::join!(admit(&registry, &socket), hang_up);
     assert_eq!(second.key(), first.key());
     assert!((20..30).contains(&began.elapsed().as_millis()), "{:?}", began.elapsed());
 }
@@ -60,9 +60,9 @@ async fn a_hang_up_that_is_on_its_way_is_found_by_a_second_look() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_not_delivered_to_a_client_that_has_hung_up_before_its_last_bytes() {
     for has_hung_up in [true, false] {
-        let desk = desk();
+        let registry = registry();
         let (client, socket) = connection().await;
-        let mut attendance = admit(&desk, &socket).await;
+        let mut attendance = admit(&registry, &socket).await;
         attendance.set_end(CallEnd::Delivered);
         let (key, state) = (attendance.key(), Arc::<CallerState>::default());
         let mut io = CallerSocket::new(socket, Arc::clone(&state));
@@ -71,7 +71,7 @@ async fn an_answer_is_not_delivered_to_a_client_that_has_hung_up_before_its_last
         io.write_all(b"an answer").await.unwrap();
         io.flush().await.unwrap();
         let (_other, socket) = connection().await;
-        let next = admit(&desk, &socket).await.key();
+        let next = admit(&registry, &socket).await.key();
         assert_eq!(next == key, has_hung_up, "{client:?}");
     }
 }

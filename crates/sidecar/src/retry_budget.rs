@@ -23,9 +23,9 @@ const GIVE_UP: Duration = Duration::from_secs(1);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// Patience with one call.
+/// Budget of the retries of one call.
 #[derive(Debug, Clone)]
-pub(crate) struct Patience {
+pub(crate) struct RetryBudget {
     announced: Option<Duration>,
     /// Retry time with a gateway that fails, if the caller has announced no timeout.
     otherwise: Duration,
@@ -36,8 +36,8 @@ pub(crate) struct Patience {
     failures: u32,
 }
 
-impl Patience {
-    /// Patience with a request that has come with these headers.
+impl RetryBudget {
+    /// Budget of a request that has come with these headers.
     pub(crate) fn new(headers: &HeaderMap, otherwise: Duration, now: Instant) -> Self {
         let announced = ANNOUNCED.iter().find_map(|name| seconds(headers.get(name)?));
         let announced = announced.map(|it| it.clamp(ANNOUNCED_MIN, ANNOUNCED_MAX));
@@ -65,7 +65,7 @@ impl Patience {
     }
 
     /// Time that one request may take; `None` if only the gateway bounds it.
-    pub(crate) fn ask_time(&self, now: Instant) -> Option<Duration> {
+    pub(crate) fn request_time(&self, now: Instant) -> Option<Duration> {
         let end = self.since + self.announced?.saturating_sub(GIVE_UP);
         Some(end.saturating_duration_since(now))
     }
@@ -95,40 +95,40 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn patience(announced: Option<&'static str>) -> (Patience, Instant) {
+    fn budget(announced: Option<&'static str>) -> (RetryBudget, Instant) {
         let now = Instant::now();
         let mut headers = HeaderMap::new();
         headers.extend(announced.map(|it| (ANNOUNCED[0].clone(), HeaderValue::from_static(it))));
-        (Patience::new(&headers, 120 * SECOND, now), now)
+        (RetryBudget::new(&headers, 120 * SECOND, now), now)
     }
 
     #[test]
     fn it_ends_two_seconds_before_the_announced_time_out() {
-        let (mut patience, now) = patience(Some("30.0"));
-        assert_eq!(patience.pause(Some(SECOND), now + 26 * SECOND), Some(SECOND));
-        assert_eq!(patience.pause(Some(SECOND), now + 27 * SECOND), None);
-        assert_eq!(patience.ask_time(now + 9 * SECOND), Some(20 * SECOND));
-        patience.begin_anew(now + 28 * SECOND);
-        assert_eq!(patience.pause(Some(SECOND), now + 54 * SECOND), Some(SECOND));
+        let (mut budget, now) = budget(Some("30.0"));
+        assert_eq!(budget.pause(Some(SECOND), now + 26 * SECOND), Some(SECOND));
+        assert_eq!(budget.pause(Some(SECOND), now + 27 * SECOND), None);
+        assert_eq!(budget.request_time(now + 9 * SECOND), Some(20 * SECOND));
+        budget.begin_anew(now + 28 * SECOND);
+        assert_eq!(budget.pause(Some(SECOND), now + 54 * SECOND), Some(SECOND));
     }
 
     #[test]
     fn without_one_it_is_counted_from_the_first_failure() {
-        let (mut patience, now) = patience(None);
+        let (mut budget, now) = budget(None);
         let first = now + 300 * SECOND;
-        assert_eq!(patience.pause(None, first), Some(PAUSE_MIN), "a long run is no failure");
-        assert_eq!(patience.pause(None, first), Some(PAUSE_MIN * 2));
-        assert_eq!(patience.pause(Some(SECOND), first + 119 * SECOND), None);
-        assert_eq!(patience.pause(Some(Duration::MAX), first), None);
-        assert_eq!(patience.ask_time(first), None);
+        assert_eq!(budget.pause(None, first), Some(PAUSE_MIN), "a long run is no failure");
+        assert_eq!(budget.pause(None, first), Some(PAUSE_MIN * 2));
+        assert_eq!(budget.pause(Some(SECOND), first + 119 * SECOND), None);
+        assert_eq!(budget.pause(Some(Duration::MAX), first), None);
+        assert_eq!(budget.request_time(first), None);
     }
 
     #[test]
     fn each_ask_announces_what_is_left() {
-        let (patience, now) = patience(Some("30"));
+        let (budget, now) = budget(Some("30"));
         let mut headers = HeaderMap::new();
         headers.insert(&ANNOUNCED[0], HeaderValue::from_static("30"));
-        patience.announce(&mut headers, now + 12 * SECOND);
+        budget.announce(&mut headers, now + 12 * SECOND);
         assert_eq!(headers[&ANNOUNCED[0]], "18");
         assert!(!headers.contains_key(&ANNOUNCED[1]), "nothing is announced that was not");
     }
