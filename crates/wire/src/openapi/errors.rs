@@ -68,7 +68,7 @@ fn of_codes(codes: &[Code], is_keyed: bool) -> Value {
     if codes.iter().any(|code| code.retry() || code.may_pass()) {
         headers.extend(["retry-after", "retry-after-ms"]);
     }
-    if is_keyed && codes.iter().any(|code| is_told_by_key(*code)) {
+    if is_keyed && codes.iter().any(|code| may_follow_key(*code)) {
         headers.push("idempotent-replayed");
     }
     if is_keyed && codes.iter().any(|code| is_counted(*code)) {
@@ -88,7 +88,7 @@ fn of_codes(codes: &[Code], is_keyed: bool) -> Value {
 }
 
 /// True for a code that may come after the idempotency key was read.
-const fn is_told_by_key(code: Code) -> bool {
+const fn may_follow_key(code: Code) -> bool {
     !matches!(
         code,
         Code::IdempotencyKeyRequired

@@ -41,9 +41,9 @@ pub fn replay(body: &[u8], include_usage: bool) -> Result<Vec<Bytes>, NotStored>
     chunks.tier(delta.service_tier);
     for choice in &delta.choices {
         pieces::for_each_piece(choice, &mut |piece| {
-            let mut told = Vec::with_capacity(2);
-            chunks.push_delta(&piece, &mut told);
-            events.extend(told.iter().map(|piece| piece.frame.bytes(include_usage)));
+            let mut chunks_of_piece = Vec::with_capacity(2);
+            chunks.push_delta(&piece, &mut chunks_of_piece);
+            events.extend(chunks_of_piece.iter().map(|piece| piece.frame.bytes(include_usage)));
         });
     }
     let mut answer = Answer::default();

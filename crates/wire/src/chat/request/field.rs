@@ -65,8 +65,8 @@ impl<'a> Field<'_, 'a> {
         all: &[T],
         label: fn(T) -> &'static str,
     ) -> Result<T, BadRequest> {
-        let said = self.node.as_str();
-        let found = all.iter().copied().find(|one| said == Some(label(*one)));
+        let text = self.node.as_str();
+        let found = all.iter().copied().find(|one| text == Some(label(*one)));
         found.ok_or_else(|| {
             let labels: Vec<_> = all.iter().map(|one| label(*one)).collect();
             self.path.invalid(format_args!("{}", either(&labels)))

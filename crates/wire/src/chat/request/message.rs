@@ -24,12 +24,12 @@ pub(super) fn read(field: Field<'_, '_>) -> Result<Message, BadRequest> {
     let mut turn = Object::read(field, "an object")?;
     let role = turn.required("role", |field| field.one_of(&ROLES, |role| role))?;
     let message = match role {
-        "developer" => said(Role::Developer, &mut turn, text)?,
-        "system" => said(Role::System, &mut turn, text)?,
-        "user" => said(Role::User, &mut turn, |field| content::read(field, content::ANY))?,
+        "developer" => named_turn(Role::Developer, &mut turn, text)?,
+        "system" => named_turn(Role::System, &mut turn, text)?,
+        "user" => named_turn(Role::User, &mut turn, |field| content::read(field, content::ANY))?,
         "tool" => {
             let call_id = turn.required("tool_call_id", field::string)?;
-            said(Role::Tool { call_id }, &mut turn, text)?
+            named_turn(Role::Tool { call_id }, &mut turn, text)?
         }
         "function" => Message {
             name: Some(turn.required("name", field::string)?),
@@ -40,7 +40,7 @@ pub(super) fn read(field: Field<'_, '_>) -> Result<Message, BadRequest> {
     Ok(Message { extras: turn.extras(), ..message })
 }
 
-fn said<'a>(
+fn named_turn<'a>(
     role: Role,
     turn: &mut Object<'_, 'a>,
     read: impl FnOnce(Field<'_, 'a>) -> Result<Content, BadRequest>,

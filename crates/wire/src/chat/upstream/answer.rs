@@ -90,7 +90,7 @@ fn read_choice(
     let mut state = ChoiceState::default();
     let message = object(choice.get("message")).ok_or(MISSING)?;
     let delta = choice.get("delta").filter(|_| message.is_none());
-    let mut said = match (message, object(delta).ok_or(MISSING)?) {
+    let mut gained = match (message, object(delta).ok_or(MISSING)?) {
         (Some(message), _) => state.read(message, &context.tools, &MESSAGE)?,
         (None, Some(delta)) => state.read(delta, &context.tools, &DELTA)?,
         (None, None) => ChoiceDelta::default(),
@@ -100,17 +100,17 @@ fn read_choice(
         return Err(MISSING);
     }
     // The body was read to its last byte, so that an answer without a named end is not a cut one.
-    state.end(finish.unwrap_or(state.unnamed_finish()), &mut said);
+    state.end(finish.unwrap_or(state.unnamed_finish()), &mut gained);
     state.check("choices[].finish_reason", &MESSAGE)?;
-    said.index = index;
-    said.logprobs = choice::logprobs(choice.get("logprobs"));
-    Ok(Some(said))
+    gained.index = index;
+    gained.logprobs = choice::logprobs(choice.get("logprobs"));
+    Ok(Some(gained))
 }
 
 /// A tier by OpenAI's name. Any other is dropped: it would reveal the provider.
 pub(super) fn service_tier(node: &Node<'_>) -> Option<ServiceTier> {
-    let said = node.as_str()?;
-    ServiceTier::ALL.iter().copied().find(|tier| tier.label() == said)
+    let name = node.as_str()?;
+    ServiceTier::ALL.iter().copied().find(|tier| tier.label() == name)
 }
 
 fn has_content(choice: &ChoiceDelta) -> bool {

@@ -256,8 +256,8 @@ fn text(
     if parts.is_empty() {
         return Ok(None);
     }
-    let said = parts.iter().map(|part| part_text(part).ok_or(UnreadableReason::Content(field)));
-    said.collect::<Result<_, _>>().map(Some)
+    let texts = parts.iter().map(|part| part_text(part).ok_or(UnreadableReason::Content(field)));
+    texts.collect::<Result<_, _>>().map(Some)
 }
 
 /// Text of one part; `None` for a part of another kind.

@@ -115,11 +115,11 @@ impl ChunkReader {
         if !self.is_complete() {
             return Err(UnreadableReason::Finish("choices[].finish_reason"));
         }
-        let said = self.choices.values();
-        for choice in said.clone() {
+        let choices = self.choices.values();
+        for choice in choices.clone() {
             choice.check("choices[].delta.tool_calls", &DELTA)?;
         }
-        Ok(self.usage.end(said.clone().any(|choice| choice.has_content())))
+        Ok(self.usage.end(choices.clone().any(|choice| choice.has_content())))
     }
 
     /// Gain of one choice; `None` if the chunk only repeats or is empty.
