@@ -361,12 +361,12 @@ impl Choice {
 
     fn texts(&self) -> impl Iterator<Item = &str> {
         // Thoughts and calls among them: providers bill both as completion tokens.
-        let said = [&self.content, &self.refusal, &self.reasoning];
+        let written = [&self.content, &self.refusal, &self.reasoning];
         let tools = self.tool_calls.values().flat_map(|call| [&call.name, &call.input]);
         let function = self.function_call.iter().flat_map(|call| [&call.name, &call.arguments]);
         let spoken = self.audio.iter().map(|audio| &audio.transcript);
-        let said = said.into_iter().flatten();
-        said.chain(tools).chain(function).chain(spoken).map(String::as_str)
+        let written = written.into_iter().flatten();
+        written.chain(tools).chain(function).chain(spoken).map(String::as_str)
     }
 }
 

@@ -114,7 +114,7 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
         // No claim to show: what is recorded is complete but for its settlement, whoever writes
         // that.
         Event::Settle => settle(operation),
-        Event::AskCancel => ask_cancel(operation),
+        Event::AskCancel => request_cancel(operation),
         Event::NotRun { claim, attempts } => {
             owned(operation, claim)?;
             Ok(not_run(operation, attempts))
@@ -274,7 +274,7 @@ fn settle(operation: &Operation) -> Result<Transition, Refusal> {
 }
 
 /// T2c and T5′: a running operation is its owner's to end, an open one has no owner.
-fn ask_cancel(operation: &Operation) -> Result<Transition, Refusal> {
+fn request_cancel(operation: &Operation) -> Result<Transition, Refusal> {
     // T3 gave back hold and counters. Nothing is left to move: the key ends, and nothing else.
     if operation.phase == Phase::Open {
         return Ok(unmoved(operation, Effect::Cancel));

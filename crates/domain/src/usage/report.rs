@@ -364,15 +364,15 @@ impl Reading {
         let read_anew = prompt.saturating_sub(cached).saturating_sub(written);
         let audio_in = counts.audio_in.min(read_anew);
         let reasoning = counts.reasoning.min(completion);
-        let said = completion.saturating_sub(reasoning);
-        let audio_out = counts.audio_out.min(said);
+        let visible = completion.saturating_sub(reasoning);
+        let audio_out = counts.audio_out.min(visible);
         let meters = Meters::from_fn(|kind| match kind {
             MeterKind::Input => read_anew.saturating_sub(audio_in),
             MeterKind::CachedInput => cached,
             MeterKind::CacheWrite => written,
             MeterKind::AudioInput => audio_in,
             // The rest is of no detail.
-            MeterKind::Output => said.saturating_sub(audio_out).saturating_add(rest),
+            MeterKind::Output => visible.saturating_sub(audio_out).saturating_add(rest),
             MeterKind::Reasoning => reasoning,
             MeterKind::AudioOutput => audio_out,
             MeterKind::Request => 1,

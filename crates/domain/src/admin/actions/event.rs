@@ -121,10 +121,10 @@ pub(super) fn posted(
     };
     // A posting is made once, whoever asks for it: its id tells its events from all others.
     let id = EventId::of(kind.label(), &[&posting.id.to_bytes()]);
-    let told = NewEvent { id, kind, wallet: Some(wallet.id), data: data.0 };
+    let moved = NewEvent { id, kind, wallet: Some(wallet.id), data: data.0 };
     let low = before.low_balance.and_then(|threshold| {
         let low = LowBalance { wallet: wallet.id, available: after, held: wallet.held, threshold };
         low.event([wallet.available, wallet.held], posting.id.to_bytes())
     });
-    std::iter::once(told).chain(low).collect()
+    std::iter::once(moved).chain(low).collect()
 }

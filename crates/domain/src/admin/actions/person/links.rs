@@ -56,12 +56,12 @@ fn put_link(
         Reach::All => "all".to_owned(),
         Reach::Wallet(wallet) => wallet.to_string(),
     };
-    let told = [
+    let changes = [
         FieldChange::set("link_id", id),
         FieldChange::set("link_expires_at", expires_at.as_micros()),
         FieldChange::set("link_reach", within),
     ];
-    (PersonWrite::PutLink(link, new.token), told)
+    (PersonWrite::PutLink(link, new.token), changes)
 }
 
 /// Ends unused links that set a password: of any reach, because a password is of all of them.
