@@ -75,9 +75,9 @@ pub(crate) fn is_trusted(trusted: &[Network], address: IpAddr) -> bool {
 /// The client of a request that came from this address.
 #[must_use]
 pub fn client(trusted: &[Network], address: IpAddr, headers: &HeaderMap) -> IpAddr {
-    let is_told = !trusted.is_empty() && is_trusted(trusted, address);
-    let told = if is_told { forwarded(headers) } else { None };
-    told.unwrap_or(address).to_canonical()
+    let is_proxy = !trusted.is_empty() && is_trusted(trusted, address);
+    let named = if is_proxy { forwarded(headers) } else { None };
+    named.unwrap_or(address).to_canonical()
 }
 
 /// The client of a request that came through a row of trusted proxies: the last address in

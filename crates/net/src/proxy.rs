@@ -200,8 +200,8 @@ fn base64(bytes: &[u8]) -> String {
         let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or(0));
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for at in 0..4 {
-            let is_said = usize::try_from(at).is_ok_and(|at| at <= three.len());
-            text.push(if is_said { digit(bits, at) } else { '=' });
+            let is_data = usize::try_from(at).is_ok_and(|at| at <= three.len());
+            text.push(if is_data { digit(bits, at) } else { '=' });
         }
     }
     text

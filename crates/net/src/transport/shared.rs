@@ -78,13 +78,13 @@ impl Http2Connection {
             .handshake(TokioIo::new(stream))
             .await?;
         let max = Arc::new(AtomicUsize::new(driver.current_max_send_streams()));
-        let told = Arc::clone(&max);
+        let reported = Arc::clone(&max);
         TokioExecutor::new().execute(async move {
             let mut driver = pin!(driver);
             std::future::poll_fn(|context| {
                 let polled = driver.as_mut().poll(context);
                 // Relaxed: it only chooses a connection, and the server enforces its own limit.
-                told.store(driver.current_max_send_streams(), Ordering::Relaxed);
+                reported.store(driver.current_max_send_streams(), Ordering::Relaxed);
                 polled.map(drop)
             })
             .await;
