@@ -365,8 +365,8 @@ async fn handled(
     }
     let client = client_beyond(proxies, connection.address, request.headers());
     // Safe to assert: a handler shares no state that a panic could leave half changed.
-    let told = AssertUnwindSafe(handler(request, client)).catch_unwind().await;
-    let answer = match told {
+    let handled = AssertUnwindSafe(handler(request, client)).catch_unwind().await;
+    let answer = match handled {
         Ok(mut answer) => {
             answer.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, NO_SNIFF);
             answer.map(|body| body.on(connection.cut))

@@ -134,9 +134,9 @@ fn answer(reply: Reply, log: &mut RequestLog) -> HttpResponse {
             with_error_headers(json(status(code), body), code, RetryAdvice::of(code))
         }
         Err(failure) => {
-            let told = Problem::from(&failure);
-            log.set_error(&told);
-            problem(&told)
+            let error = Problem::from(&failure);
+            log.set_error(&error);
+            problem(&error)
         }
     };
     limits::put(answer.headers_mut(), &rates);

@@ -159,7 +159,7 @@ fn funds_held(hold: Micros, balance: Option<HeldBalance>) -> Problem {
 
 /// Proven not to run. Zero means that no time is known, not that a retry succeeds at once.
 fn not_run(id: OperationId, wait: Duration) -> Problem {
-    let told = Problem::bound(Code::UpstreamUnavailable, id);
-    let retry = if wait.is_zero() { told.retry } else { RetryAdvice::After(wait) };
-    Problem { retry, ..told }
+    let unavailable = Problem::bound(Code::UpstreamUnavailable, id);
+    let retry = if wait.is_zero() { unavailable.retry } else { RetryAdvice::After(wait) };
+    Problem { retry, ..unavailable }
 }

@@ -96,17 +96,17 @@ impl Problem {
     /// Error of a stored answer that does not open. A retry would find the same, and what was
     /// paid stays paid.
     pub(crate) fn unreadable(operation: OperationId, usage: Option<&UsageRecord>) -> Self {
-        let told = match usage {
+        let error = match usage {
             Some(usage) => Self::billed(Code::InternalError, operation, usage),
             None => Self::bound(Code::InternalError, operation),
         };
         Self {
             message:
-                "The answer of this operation cannot be read any more; the operator has been told. \
+                "The answer of this operation cannot be read any more; the operator has been error. \
                       A new Idempotency-Key starts a new, paid run."
                     .into(),
             retry: RetryAdvice::Never,
-            ..told
+            ..error
         }
     }
 

@@ -142,7 +142,7 @@ impl HttpBody for ResponseBody {
 
 /// A stream on its way to its reader.
 pub(crate) struct StreamedBody {
-    told: BoxStream<'static, StreamEvent>,
+    events: BoxStream<'static, StreamEvent>,
     connection: AbortSignal,
     is_broken: bool,
     log: Option<RequestLog>,
@@ -165,7 +165,7 @@ impl StreamedBody {
         // A head that has waited for the first event has waited long enough: a client that gets the head
         // without one gets a sign of life at once.
         let ping_at = if stream.has_begun() { now + KEEP_ALIVE } else { now };
-        let told = stream::unfold(Some(stream), |stream| async {
+        let events = stream::unfold(Some(stream), |stream| async {
             let mut stream = stream?;
             Some(match stream.next().await {
                 Some(StreamItem::Event(Private(event))) => {
@@ -179,7 +179,7 @@ impl StreamedBody {
             })
         });
         Self {
-            told: told.boxed(),
+            events: events.boxed(),
             connection: AbortSignal::default(),
             is_broken: false,
             log: None,
@@ -201,11 +201,11 @@ impl StreamedBody {
             return Poll::Pending;
         }
         // Events first: a ping is due only while there is none.
-        let Poll::Ready(told) = self.told.poll_next_unpin(context) else {
+        let Poll::Ready(events) = self.events.poll_next_unpin(context) else {
             ready!(self.poll_silence(context));
             return Poll::Ready(Some(Bytes::from_static(PING)));
         };
-        Poll::Ready(match told {
+        Poll::Ready(match events {
             Some(StreamEvent::Event(event)) => {
                 self.ping_at = Instant::now() + KEEP_ALIVE;
                 if let Some(log) = &mut self.log {
@@ -252,8 +252,8 @@ fn failure_event(broken: StreamFailure) -> (&'static str, Bytes) {
     match broken {
         StreamFailure::Refused(refusal, body) => (Code::of(refusal).label(), chunk::error(&body)),
         StreamFailure::Failed(failure) => {
-            let told = Problem::from(&failure);
-            (told.code.label(), chunk::error(&told.render()))
+            let error = Problem::from(&failure);
+            (error.code.label(), chunk::error(&error.render()))
         }
     }
 }

@@ -110,17 +110,17 @@ impl Service {
         let begun = self.tracer.as_ref().map(|tracer| tracer.begin(id, caller));
         log.trace = begun.map(|trace| (trace, headers::method_name(&head.method)));
         let body = Upload::new(body, &self.bodies);
-        let told =
+        let result =
             // Safe to assert: after a panic only the log is used again, a row of plain values.
             AssertUnwindSafe(self.dispatch(found, head, body, &mut log)).catch_unwind().await;
-        let told = told.unwrap_or_else(|_panic| {
+        let result = result.unwrap_or_else(|_panic| {
             tracing::error!(request.id = %id, "a request's handler panicked");
             // The key may be bound by then, and its run may settle: no charge is promised.
             Err(Problem { charged: None, ..Problem::new(Code::InternalError) })
         });
-        let mut answer = told.unwrap_or_else(|told| {
-            log.set_error(&told);
-            problem(&told)
+        let mut answer = result.unwrap_or_else(|result| {
+            log.set_error(&result);
+            problem(&result)
         });
         log.status = Some(answer.status().as_u16());
         log.note_refusal(&self.engine);

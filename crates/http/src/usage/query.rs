@@ -331,15 +331,15 @@ impl<'a> Params<'a> {
     fn seconds(&self, name: &'static str) -> Result<Option<i64>, Problem> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         let seconds = whole(text).filter(|seconds| *seconds <= SECONDS_MAX);
-        let told = || bad(name, format!("`{name}` is a number of Unix seconds."));
-        seconds.map(Some).ok_or_else(told)
+        let refusal = || bad(name, format!("`{name}` is a number of Unix seconds."));
+        seconds.map(Some).ok_or_else(refusal)
     }
 
     /// A moment at which an hour begins.
     fn hour(&self, name: &'static str) -> Result<Option<Timestamp>, Problem> {
         let Some(text) = self.one(name)? else { return Ok(None) };
         let is_whole = |at: &Timestamp| at.as_micros().rem_euclid(HOUR * 1_000_000) == 0;
-        let told = || {
+        let refusal = || {
             bad(
                 name,
                 format!(
@@ -348,7 +348,7 @@ impl<'a> Params<'a> {
                 ),
             )
         };
-        moment(text).filter(is_whole).map(Some).ok_or_else(told)
+        moment(text).filter(is_whole).map(Some).ok_or_else(refusal)
     }
 }
 
