@@ -24,7 +24,7 @@ use holdfast_cli::output::Output;
 use holdfast_config::{BadConfig, Config, ProviderKind};
 
 /// Time for one provider's answer to a probe.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Serialize)]
 struct CheckView {
@@ -251,7 +251,7 @@ async fn keys(view: ProbeView, chain: &ChainProvider) -> ProbeView {
 }
 
 async fn probe(provider: String, client: &HttpProvider) -> ProbeView {
-    let (status, (ok, answer)) = match tokio::time::timeout(PATIENCE, client.probe()).await {
+    let (status, (ok, answer)) = match tokio::time::timeout(PROBE_TIMEOUT, client.probe()).await {
         Ok(Ok(status)) => {
             let status = status.as_u16();
             (Some(status), read(status, client.has_credential()))
@@ -259,8 +259,8 @@ async fn probe(provider: String, client: &HttpProvider) -> ProbeView {
         // The outer errors report that a request failed, which is known; the innermost has the cause.
         Ok(Err(error)) => (None, (false, format!("not reached: {}", innermost(&error)))),
         Err(_elapsed) => {
-            let patience = PATIENCE.as_secs();
-            (None, (false, format!("not reached: no answer within {patience} s; check base_url")))
+            let seconds = PROBE_TIMEOUT.as_secs();
+            (None, (false, format!("not reached: no answer within {seconds} s; check base_url")))
         }
     };
     ProbeView { provider, ok, status, answer }

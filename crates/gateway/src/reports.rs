@@ -14,7 +14,7 @@ use holdfast_store::Store;
 use tokio::time::timeout;
 
 /// Longest time of a report. One that takes longer is read to its end, and discarded.
-const PATIENCE: Duration = Duration::from_secs(10);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Reports from a store.
 #[derive(Debug, Clone)]
@@ -48,7 +48,7 @@ impl HolderReports for StoreReports {
         let period = Period { from: Some(from), to: Some(to) };
         let reading = self.0.usage(UsageQuery { by, filter, period, rows_max: None });
         let late = |elapsed| Unavailable(Box::new(ReportError::TimedOut(elapsed)));
-        let rows = timeout(PATIENCE, reading).await.map_err(late)?;
+        let rows = timeout(REPORT_TIMEOUT, reading).await.map_err(late)?;
         let rows = rows.map_err(|error| match error {
             UsageError::Unavailable(error) => error,
             error @ UsageError::TooManyRows(_) => Unavailable(Box::new(error)),

@@ -70,7 +70,7 @@ pub(crate) async fn run(config: Config, again: bool) -> Result<(), CommandFailur
         ((), ()) = &mut serving => return Err(anyhow!("the listeners ended by themselves").into()),
         ended = app.wait_for_end(&mut signals) => ended,
     };
-    supervisor::tell(NotifyState::Stopping);
+    supervisor::notify(NotifyState::Stopping);
     let (delay, patience) = (app.config.server.drain_delay, app.config.server.drain);
     tracing::info!(?delay, ?patience, "draining");
     // A second signal must end even a drain that hangs, so both are awaited side by side.
@@ -206,7 +206,7 @@ fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     }
     say(&format!("holdfast listens on http://{}", addresses.public))?;
     tracing::info!(listen = %addresses.public, version = env!("CARGO_PKG_VERSION"), "serving");
-    supervisor::tell(NotifyState::Ready);
+    supervisor::notify(NotifyState::Ready);
     Ok(())
 }
 

@@ -20,7 +20,7 @@ use holdfast_bootstrap::provider::build;
 use holdfast_config::Config;
 
 /// Time for one route's answer, from the connection to its last byte.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The bound on its answer.
 const OUTPUT_TOKENS: u64 = 16;
 
@@ -79,7 +79,7 @@ async fn call(model: &Model, route: &Route, provider: &dyn Provider) -> anyhow::
     let begun = Instant::now();
     // Dropping a call that ran out of time may leave it running there: sixteen tokens at most.
     let mut sink = ProbeSink::default();
-    let outcome = tokio::time::timeout(PATIENCE, provider.run(&call, &mut sink)).await;
+    let outcome = tokio::time::timeout(PROBE_TIMEOUT, provider.run(&call, &mut sink)).await;
     let outcome = outcome.unwrap_or(Err(CallFailure::Unknown(UnknownReason::Timeout)));
     let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (class, answer) = read(&outcome);

@@ -25,7 +25,7 @@ pub(super) async fn first_start(
 ) -> Result<(), CommandFailure> {
     let issued = first_key(store, secrets).await?;
     let console = console(config, store, secrets, admin).await?;
-    greet(config, public, &console, issued.as_deref())
+    print_banner(config, public, &console, issued.as_deref())
 }
 
 /// Lines about the console: its address, and while it has no owner, the one-time link to become that.
@@ -46,16 +46,16 @@ async fn console(
         return Ok(vec![format!("console: none, as {address} is not on this machine alone")]);
     }
     let base = format!("http://{address}");
-    let mut said = vec![format!("console: {base}/")];
+    let mut lines = vec![format!("console: {base}/")];
     let link = accounts::over(store, secrets).first_owner_link().await;
     if let Some(token) = link.context("no link for the first owner was made")? {
-        said.push(format!("first owner, once and within an hour: {base}/link/{}", token.expose()));
+        lines.push(format!("first owner, once and within an hour: {base}/link/{}", token.expose()));
     }
-    Ok(said)
+    Ok(lines)
 }
 
 /// `issued`: the API key that was made with an empty database.
-fn greet(
+fn print_banner(
     config: &Config,
     address: SocketAddr,
     console: &[String],

@@ -144,10 +144,10 @@ impl Reloader {
         let (before, providers) = (self.app.engine.serving(), self.running.providers.clone());
         let made = run_blocking(move || {
             let serving = start::serving(&next, Some((&providers, &before)))?;
-            let told = telemetry::filter(&next.log.level)?;
-            anyhow::Ok((next, serving, told))
+            let filter = telemetry::filter(&next.log.level)?;
+            anyhow::Ok((next, serving, filter))
         });
-        let (next, serving, told) = made.await.map_err(CommandFailure::Usage)?;
+        let (next, serving, filter) = made.await.map_err(CommandFailure::Usage)?;
         prices::pin(&next, &self.app.store).await?;
         // From here on no step fails and none awaits.
         self.running.take(next);
@@ -159,8 +159,8 @@ impl Reloader {
         app.engine.keep_statistics(self.running.retention.statistics);
         app.receivers.allowed.replace(&self.running.webhooks.allow);
         database::keep_events(&app.store, &self.running.retention);
-        app.log.set(told);
-        app.settings.tell(&self.running);
+        app.log.set(filter);
+        app.settings.publish(&self.running);
         tracing::info!(
             file = %self.file.display(),
             models_added = join_names(&change.added),

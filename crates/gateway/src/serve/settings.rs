@@ -46,7 +46,7 @@ impl SettingsSource {
     }
 
     /// Publishes the settings that run from now on.
-    pub(super) fn tell(&self, config: &Config) {
+    pub(super) fn publish(&self, config: &Config) {
         self.digest.send_replace(config.settings_digest(&self.key));
     }
 }

@@ -7,7 +7,7 @@ use holdfast_domain::ErrorChain;
 use sd_notify::NotifyState;
 
 /// Sends a notice to the supervisor.
-pub(super) fn tell(state: NotifyState<'_>) {
+pub(super) fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         tracing::warn!(error = %ErrorChain(&error), "the supervisor named by NOTIFY_SOCKET was not told");
     }

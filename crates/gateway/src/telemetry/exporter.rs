@@ -130,7 +130,7 @@ impl ExportTask {
             let spans = batch.len();
             let body = encode(&self.resource, &mut batch);
             let exported = self.post(body.into()).await;
-            self.tell(spans, exported);
+            self.report(spans, exported);
         }
     }
 
@@ -157,7 +157,7 @@ impl ExportTask {
         timeout(self.time, exchange).await.map_err(ExportError::Late)?
     }
 
-    fn tell(&mut self, spans: usize, exported: Result<usize, ExportError>) {
+    fn report(&mut self, spans: usize, exported: Result<usize, ExportError>) {
         let is_well = exported.is_ok();
         match exported {
             Ok(rejected) => {
