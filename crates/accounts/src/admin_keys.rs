@@ -80,11 +80,11 @@ impl Accounts {
         let (credential, bearer) = self.admin_credential(admin_key.id)?;
         let action = AccountAction::AdminKey(AdminKeyAction::Issue(admin_key.clone(), credential));
         let done = self.change(principal, request, action).await?;
-        let is_told = !request.dry_run && !done.replayed;
+        let is_shown = !request.dry_run && !done.replayed;
         let thing = IssuedAdminKey {
             id: done.things.iter().find_map(admin_key_of).unwrap_or(admin_key.id),
-            admin_key: Some(admin_key).filter(|_| is_told),
-            bearer: Some(bearer).filter(|_| is_told),
+            admin_key: Some(admin_key).filter(|_| is_shown),
+            bearer: Some(bearer).filter(|_| is_shown),
         };
         Ok(Outcome { thing, replayed: done.replayed })
     }

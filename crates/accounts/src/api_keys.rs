@@ -109,8 +109,8 @@ impl Accounts {
                 (None, None) => return Err(AccountsError::NotFound(ThingKind::ApiKey)),
             };
             // No secret of a key that is not there, or that another request made.
-            let is_told = !request.dry_run && !done.replayed;
-            let bearer = own.filter(|_| is_told).map(|(_, _, bearer)| bearer.clone());
+            let is_shown = !request.dry_run && !done.replayed;
+            let bearer = own.filter(|_| is_shown).map(|(_, _, bearer)| bearer.clone());
             issued.push(IssuedApiKey { api_key, bearer, others_end_at: None });
         }
         Ok(Outcome { thing: issued, replayed: done.replayed })
@@ -193,10 +193,10 @@ impl Accounts {
         let action =
             AccountAction::ApiKey(ApiKeyAction::Rotate { credential, wallet, grace, is_bounded });
         let done = self.change(principal, request, action).await?;
-        let is_told = !request.dry_run && !done.replayed;
+        let is_shown = !request.dry_run && !done.replayed;
         let thing = IssuedApiKey {
             api_key: self.book.api_key(found.id).await?.unwrap_or(found),
-            bearer: Some(bearer).filter(|_| is_told),
+            bearer: Some(bearer).filter(|_| is_shown),
             others_end_at: Some(done.at.after(grace)),
         };
         Ok(Outcome { thing, replayed: done.replayed })

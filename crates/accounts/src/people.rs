@@ -93,7 +93,7 @@ impl Accounts {
         let person = new_person(principal, Some(email.clone()), name);
         let (link, token) = new_link()?;
         let action = PersonAction::Invite { new: person, email, offered, grantor, link };
-        self.tell_link(principal, request, action, token).await
+        self.create_link(principal, request, action, token).await
     }
 
     /// Makes another link for a person: of one who has a password, that password and all sessions end
@@ -109,7 +109,7 @@ impl Accounts {
         let grantor = principal.authority();
         let (link, token) = new_link()?;
         let action = PersonAction::RenewLink { person, grantor, link };
-        self.tell_link(principal, request, action, token).await
+        self.create_link(principal, request, action, token).await
     }
 
     /// Ends a person for good, and erases their address and name on request. A holder's administrator ends only
@@ -174,7 +174,7 @@ impl Accounts {
         self.seen_person(principal, person).await.map(drop)
     }
 
-    async fn tell_link(
+    async fn create_link(
         &self,
         principal: &Principal,
         request: &Request,
@@ -208,7 +208,7 @@ impl Accounts {
         let new = new_person(&local, None, None);
         let request = Request::own(&[b"first owner", &link.id.to_bytes()]);
         let action = PersonAction::InviteFirstOwner { new, link };
-        match self.tell_link(&local, &request, action, token).await {
+        match self.create_link(&local, &request, action, token).await {
             Ok(told) => Ok(told.thing.link),
             Err(AccountsError::Refused(AccountRefusal::OwnerExists)) => Ok(None),
             Err(error) => Err(error),

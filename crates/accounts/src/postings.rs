@@ -136,7 +136,7 @@ impl Accounts {
         let missing = || AccountsError::NotFound(ThingKind::Posting);
         let listing = self.book.posting_listing(id).await?.ok_or_else(missing)?;
         principal.reach(listing.posting.wallet, ThingKind::Posting)?;
-        Ok(told(principal, listing))
+        Ok(seen_posting(principal, listing))
     }
 
     /// Postings of one kind, a page at a time.
@@ -154,7 +154,7 @@ impl Accounts {
             (own, asked) => own.or(asked),
         };
         let found = self.book.postings(PostingFilter { wallet, ..filter }, page).await?;
-        Ok(found.map(|row| told(principal, row)))
+        Ok(found.map(|row| seen_posting(principal, row)))
     }
 
     async fn post(
@@ -189,13 +189,13 @@ impl Accounts {
             },
         };
         let wallet = self.book.wallet_record(listing.posting.wallet).await?.ok_or_else(missing)?;
-        let thing = PostingRecord { listing: told(principal, listing), wallet };
+        let thing = PostingRecord { listing: seen_posting(principal, listing), wallet };
         Ok(Outcome { thing, replayed: done.replayed })
     }
 }
 
 /// A posting as far as this principal sees it.
-fn told(principal: &Principal, listing: PostingListing) -> PostingListing {
+fn seen_posting(principal: &Principal, listing: PostingListing) -> PostingListing {
     let actor = listing.actor.filter(|_| principal.only_wallet().is_none());
     PostingListing { actor, ..listing }
 }

@@ -37,7 +37,7 @@ pub static DOORS: LazyLock<Vec<Door>> = LazyLock::new(|| {
         commands: vec![verb.command()],
     });
     let mut doors: Vec<_> = rows.chain(verbs).collect();
-    doors.sort_by_key(|door| door.use_case);
+    doors.sort_by_key(|row| row.use_case);
     doors
 });
 
@@ -48,7 +48,7 @@ struct Row {
     commands: &'static [&'static str],
 }
 
-const fn door(
+const fn row(
     use_case: UseCase,
     endpoints: &'static [(&'static str, &'static str)],
     commands: &'static [&'static str],
@@ -58,18 +58,18 @@ const fn door(
 
 /// The doors of every use case but the verbs.
 const TABLE: &[Row] = &[
-    door(UseCase::WalletCreate, &[("POST", "/wallets")], &["wallet create"]),
-    door(
+    row(UseCase::WalletCreate, &[("POST", "/wallets")], &["wallet create"]),
+    row(
         UseCase::WalletRead,
         &[("GET", "/wallets"), ("GET", "/wallets/{id}")],
         &["wallet list", "wallet show"],
     ),
-    door(UseCase::WalletUpdate, &[("PATCH", "/wallets/{id}")], &["wallet update"]),
-    door(UseCase::WalletClose, &[("POST", "/wallets/{id}/close")], &["wallet close"]),
-    door(UseCase::PostingDeposit, &[("POST", "/deposits")], &["wallet deposit"]),
-    door(UseCase::PostingAdjust, &[("POST", "/adjustments")], &["wallet adjust"]),
-    door(UseCase::PostingRefund, &[("POST", "/refunds")], &["wallet refund"]),
-    door(
+    row(UseCase::WalletUpdate, &[("PATCH", "/wallets/{id}")], &["wallet update"]),
+    row(UseCase::WalletClose, &[("POST", "/wallets/{id}/close")], &["wallet close"]),
+    row(UseCase::PostingDeposit, &[("POST", "/deposits")], &["wallet deposit"]),
+    row(UseCase::PostingAdjust, &[("POST", "/adjustments")], &["wallet adjust"]),
+    row(UseCase::PostingRefund, &[("POST", "/refunds")], &["wallet refund"]),
+    row(
         UseCase::PostingRead,
         &[
             ("GET", "/deposits"),
@@ -81,97 +81,93 @@ const TABLE: &[Row] = &[
         ],
         &["wallet posting", "posting list"],
     ),
-    door(
-        UseCase::ApiKeyIssue,
-        &[("POST", "/api_keys"), ("POST", "/api_keys/bulk")],
-        &["key issue"],
-    ),
-    door(
+    row(UseCase::ApiKeyIssue, &[("POST", "/api_keys"), ("POST", "/api_keys/bulk")], &["key issue"]),
+    row(
         UseCase::ApiKeyRead,
         &[("GET", "/api_keys"), ("GET", "/api_keys/{id}")],
         &["key list", "key show"],
     ),
-    door(UseCase::ApiKeyUpdate, &[("PATCH", "/api_keys/{id}")], &["key update"]),
-    door(UseCase::ApiKeyRotate, &[("POST", "/api_keys/{id}/rotate")], &["key rotate"]),
-    door(
+    row(UseCase::ApiKeyUpdate, &[("PATCH", "/api_keys/{id}")], &["key update"]),
+    row(UseCase::ApiKeyRotate, &[("POST", "/api_keys/{id}/rotate")], &["key rotate"]),
+    row(
         UseCase::OperationRead,
         &[("GET", "/operations"), ("GET", "/operations/{id}"), ("GET", "/held")],
         &["operation list", "operation show", "operation held"],
     ),
-    door(UseCase::OperationCancel, &[("POST", "/operations/{id}/cancel")], &["operation cancel"]),
-    door(
+    row(UseCase::OperationCancel, &[("POST", "/operations/{id}/cancel")], &["operation cancel"]),
+    row(
         UseCase::OperationReconcile,
         &[("POST", "/operations/{id}/reconcile")],
         &["operation reconcile"],
     ),
-    door(
+    row(
         UseCase::EventRead,
         &[("GET", "/events"), ("GET", "/events/{id}")],
         &["event list", "event show"],
     ),
-    door(
+    row(
         UseCase::RefusalRead,
         &[("GET", "/refusals"), ("GET", "/refusals/hours")],
         &["refusal list", "refusal hours"],
     ),
-    door(UseCase::UsageRead, &[("GET", "/usage")], &["usage report"]),
+    row(UseCase::UsageRead, &[("GET", "/usage")], &["usage report"]),
     // Beside the database alone.
-    door(UseCase::UsageExcludeCosts, &[], &["usage exclude-costs"]),
-    door(
+    row(UseCase::UsageExcludeCosts, &[], &["usage exclude-costs"]),
+    row(
         UseCase::StatementRead,
         &[("GET", "/wallets/{id}/statement"), ("GET", "/ledger")],
         &["wallet ledger", "ledger export"],
     ),
-    door(UseCase::ModelRead, &[("GET", "/models")], &["model list"]),
-    door(UseCase::PriceRead, &[("GET", "/prices")], &["price list"]),
-    door(UseCase::NodeRead, &[("GET", "/nodes")], &["node list"]),
-    door(
+    row(UseCase::ModelRead, &[("GET", "/models")], &["model list"]),
+    row(UseCase::PriceRead, &[("GET", "/prices")], &["price list"]),
+    row(UseCase::NodeRead, &[("GET", "/nodes")], &["node list"]),
+    row(
         UseCase::RouteRead,
         &[("GET", "/routes"), ("GET", "/routes/history")],
         &["route list", "route show"],
     ),
-    door(
+    row(
         UseCase::JobCreate,
         &[("POST", "/jobs"), ("POST", "/jobs/{id}/cancel")],
         &["ledger verify", "job cancel"],
     ),
-    door(UseCase::JobRead, &[("GET", "/jobs"), ("GET", "/jobs/{id}")], &["job list", "job show"]),
-    door(
+    row(UseCase::JobRead, &[("GET", "/jobs"), ("GET", "/jobs/{id}")], &["job list", "job show"]),
+    row(
         UseCase::AdminKeyRead,
         &[("GET", "/admin_keys"), ("GET", "/admin_keys/{id}")],
         &["admin-key list", "admin-key show"],
     ),
-    door(UseCase::AuditRead, &[("GET", "/audit")], &["audit list"]),
-    door(UseCase::AdminKeyIssue, &[("POST", "/admin_keys")], &["admin-key issue"]),
-    door(UseCase::AdminKeyRotate, &[("POST", "/admin_keys/{id}/rotate")], &["admin-key rotate"]),
-    door(UseCase::AdminKeyRevoke, &[("POST", "/admin_keys/{id}/revoke")], &["admin-key revoke"]),
-    door(
+    row(UseCase::AuditRead, &[("GET", "/audit")], &["audit list"]),
+    row(UseCase::AdminKeyIssue, &[("POST", "/admin_keys")], &["admin-key issue"]),
+    row(UseCase::AdminKeyRotate, &[("POST", "/admin_keys/{id}/rotate")], &["admin-key rotate"]),
+    row(UseCase::AdminKeyRevoke, &[("POST", "/admin_keys/{id}/revoke")], &["admin-key revoke"]),
+    row(
         UseCase::PersonRead,
         &[("GET", "/people"), ("GET", "/people/{id}")],
         &["person list", "person show"],
     ),
-    door(UseCase::PersonInvite, &[("POST", "/people")], &["person invite"]),
-    door(UseCase::PersonLink, &[("POST", "/people/{id}/link")], &["person link"]),
-    door(
+    row(UseCase::PersonInvite, &[("POST", "/people")], &["person invite"]),
+    row(UseCase::PersonLink, &[("POST", "/people/{id}/link")], &["person link"]),
+    row(
         UseCase::PersonEnd,
         &[("POST", "/people/{id}/end"), ("POST", "/people/{id}/grants/end")],
         &["person end", "person revoke"],
     ),
     // What people do with a link and a password, in a browser: no role gives it, and no other door.
-    door(UseCase::PersonAccept, &[], &[]),
-    door(UseCase::PersonPassword, &[], &[]),
+    row(UseCase::PersonAccept, &[], &[]),
+    row(UseCase::PersonPassword, &[], &[]),
     // A client without a role does it.
-    door(UseCase::PersonSignInFailed, &[], &[]),
-    door(UseCase::WebhookCreate, &[("POST", "/webhooks")], &["webhook create"]),
-    door(
+    row(UseCase::PersonSignInFailed, &[], &[]),
+    row(UseCase::WebhookCreate, &[("POST", "/webhooks")], &["webhook create"]),
+    row(
         UseCase::WebhookRead,
         &[("GET", "/webhooks"), ("GET", "/webhooks/{id}"), ("GET", "/webhooks/{id}/deliveries")],
         &["webhook list", "webhook show", "webhook deliveries"],
     ),
-    door(UseCase::WebhookUpdate, &[("PATCH", "/webhooks/{id}")], &["webhook update"]),
-    door(UseCase::WebhookRotate, &[("POST", "/webhooks/{id}/rotate")], &["webhook rotate"]),
-    door(UseCase::WebhookTest, &[("POST", "/webhooks/{id}/test")], &["webhook test"]),
-    door(
+    row(UseCase::WebhookUpdate, &[("PATCH", "/webhooks/{id}")], &["webhook update"]),
+    row(UseCase::WebhookRotate, &[("POST", "/webhooks/{id}/rotate")], &["webhook rotate"]),
+    row(UseCase::WebhookTest, &[("POST", "/webhooks/{id}/test")], &["webhook test"]),
+    row(
         UseCase::WebhookResend,
         &[("POST", "/webhooks/{id}/deliveries/{event}/resend")],
         &["webhook resend"],
@@ -186,25 +182,25 @@ mod tests {
 
     #[test]
     fn each_use_case_has_one_row_and_no_door_has_two() {
-        let rows: BTreeSet<_> = DOORS.iter().map(|door| door.use_case).collect();
+        let rows: BTreeSet<_> = DOORS.iter().map(|row| row.use_case).collect();
         assert_eq!(rows.len(), DOORS.len());
         let missing: Vec<_> = UseCase::ALL.iter().filter(|it| !rows.contains(it)).collect();
         assert!(missing.is_empty(), "without doors: {missing:?}");
-        let endpoints: Vec<_> = DOORS.iter().flat_map(|door| &door.endpoints).collect();
+        let endpoints: Vec<_> = DOORS.iter().flat_map(|row| &row.endpoints).collect();
         assert_eq!(endpoints.iter().collect::<BTreeSet<_>>().len(), endpoints.len());
     }
 
     #[test]
     fn only_what_people_do_in_a_browser_has_neither_endpoint_nor_command() {
         let without = |is_shut: fn(&Door) -> bool| {
-            let doors = DOORS.iter().filter(|door| is_shut(door));
-            doors.map(|door| door.use_case).collect::<Vec<_>>()
+            let doors = DOORS.iter().filter(|row| is_shut(row));
+            doors.map(|row| row.use_case).collect::<Vec<_>>()
         };
         let own = [UseCase::PersonAccept, UseCase::PersonPassword, UseCase::PersonSignInFailed];
         // A correction of sums that a version before has made: beside the database alone.
-        let mut none = without(|door| door.endpoints.is_empty());
+        let mut none = without(|row| row.endpoints.is_empty());
         none.retain(|it| *it != UseCase::UsageExcludeCosts);
         assert_eq!(none, own);
-        assert_eq!(without(|door| door.commands.is_empty()), own);
+        assert_eq!(without(|row| row.commands.is_empty()), own);
     }
 }

@@ -130,7 +130,7 @@ impl Accounts {
         };
         let action = WebhookAction::Create(record);
         let done = self.change(principal, request, AccountAction::Webhook(action)).await?;
-        self.told_webhook(&done).await
+        self.webhook_with_secret(&done).await
     }
 
     /// The webhook of this id.
@@ -197,7 +197,7 @@ impl Accounts {
         let server_secret = self.writing_secret()?.id();
         let action = WebhookAction::Rotate { webhook: id, server_secret };
         let done = self.change(principal, request, AccountAction::Webhook(action)).await?;
-        self.told_webhook(&done).await
+        self.webhook_with_secret(&done).await
     }
 
     /// Sends a webhook an event without content, in one attempt: the delivery records the outcome.
@@ -259,7 +259,7 @@ impl Accounts {
         found.ok_or(AccountsError::NotFound(ThingKind::Webhook))
     }
 
-    async fn told_webhook(&self, done: &AccountReceipt) -> Result<Outcome<ToldWebhook>> {
+    async fn webhook_with_secret(&self, done: &AccountReceipt) -> Result<Outcome<ToldWebhook>> {
         let record = self.changed_webhook(&done.things).await?;
         let own = self.secrets.iter().find(|secret| secret.id() == record.secret.server_secret);
         let key = |secret: &ServerSecret| {
