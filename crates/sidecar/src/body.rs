@@ -73,7 +73,7 @@ impl PassedBody {
 
 /// A stream on its way to the client.
 pub(crate) struct ToldBody {
-    told: BoxStream<'static, StreamPart>,
+    parts: BoxStream<'static, StreamPart>,
     /// Read already, while the head was waited for.
     first: Option<StreamPart>,
     state: Arc<CallerState>,
@@ -83,13 +83,13 @@ pub(crate) struct ToldBody {
 
 impl ToldBody {
     pub(crate) fn new(
-        told: BoxStream<'static, StreamPart>,
+        parts: BoxStream<'static, StreamPart>,
         first: Option<StreamPart>,
         state: Arc<CallerState>,
     ) -> Self {
         // A head without an event is a sign of life at once.
         let silence = if first.is_some() { KEEP_ALIVE } else { Duration::ZERO };
-        Self { told, first, state, is_broken: false, silence: Box::pin(sleep(silence)) }
+        Self { parts, first, state, is_broken: false, silence: Box::pin(sleep(silence)) }
     }
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Bytes>> {
@@ -99,11 +99,11 @@ impl ToldBody {
                 self.state.abort();
                 return Poll::Pending;
             }
-            let told = match self.first.take() {
+            let part = match self.first.take() {
                 Some(first) => Poll::Ready(Some(first)),
-                None => self.told.poll_next_unpin(context),
+                None => self.parts.poll_next_unpin(context),
             };
-            let Poll::Ready(told) = told else {
+            let Poll::Ready(part) = part else {
                 ready!(self.silence.as_mut().poll(context));
                 self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
                 // Registers the timer; it is not due yet.
@@ -113,7 +113,7 @@ impl ToldBody {
                 continue;
             };
             self.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
-            let (bytes, attendance) = match told {
+            let (bytes, attendance) = match part {
                 None => return Poll::Ready(None),
                 Some(StreamPart::Begun(_)) => continue,
                 Some(StreamPart::Event(bytes, attendance)) => (bytes, attendance),
@@ -149,7 +149,7 @@ impl Body for CallerBody {
                 let frame = (!bytes.is_empty()).then(|| Ok(Frame::data(bytes)));
                 Poll::Ready(frame)
             }
-            Self::Told(told) => told.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
+            Self::Told(body) => body.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
             Self::Passed(passed) => {
                 passed.poll(context).map(|bytes| bytes.map(|bytes| bytes.map(Frame::data)))
             }

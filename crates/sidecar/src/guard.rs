@@ -211,8 +211,8 @@ impl Guard {
 impl Terms {
     /// Headers of the answer to a preflight of an allowed origin; `None` for any other request.
     pub(crate) fn preflight(&self, head: &Parts) -> Option<HeaderMap> {
-        let asks = head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-        if self.origin.is_none() || head.method != Method::OPTIONS || !asks {
+        let is_preflight = head.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+        if self.origin.is_none() || head.method != Method::OPTIONS || !is_preflight {
             return None;
         }
         let mut headers = HeaderMap::new();

@@ -97,7 +97,7 @@ impl Service {
             }
         };
         let mut answer = if let Some(headers) = terms.preflight(&head) {
-            told(StatusCode::NO_CONTENT, headers, Bytes::new(), &caller)
+            respond(StatusCode::NO_CONTENT, headers, Bytes::new(), &caller)
         } else if let Some(page) = OwnPage::of(head.uri.path()) {
             self.own_page(page, &head.method, &caller)
         } else {
@@ -140,7 +140,7 @@ impl Service {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        told(StatusCode::OK, headers, body.into(), caller)
+        respond(StatusCode::OK, headers, body.into(), caller)
     }
 
     async fn answer_gateway(&self, head: Parts, body: Incoming, caller: Caller) -> CallerResponse {
@@ -305,19 +305,19 @@ async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
         AskResult::Stream(answer) => answer,
     };
     let n_choices = n_choices(&call.body);
-    let mut told = Telling::begin(call, n_choices, answer).into_stream();
-    let Some(StreamPart::Begun(headers)) = told.next().await else {
+    let mut parts = Telling::begin(call, n_choices, answer).into_stream();
+    let Some(StreamPart::Begun(headers)) = parts.next().await else {
         return own(Code::InternalError, &caller);
     };
     // Until its first event a stream may still become an error with a status.
     let first = tokio::select! {
-        first = told.next() => first,
+        first = parts.next() => first,
         () = sleep(KEEP_ALIVE) => None,
     };
     if let Some(StreamPart::Whole(answer, attendance)) = first {
         return whole(answer, attendance, &caller);
     }
-    let body = ToldBody::new(told, first, Arc::clone(&caller.state));
+    let body = ToldBody::new(parts, first, Arc::clone(&caller.state));
     let mut response = Response::new(CallerBody::Told(Box::new(body)));
     *response.headers_mut() = of_answer(&headers);
     response
@@ -332,7 +332,7 @@ fn refused(refusal: Refusal, caller: &Caller) -> CallerResponse {
 }
 
 /// An answer of the sidecar itself.
-fn told(status: StatusCode, headers: HeaderMap, body: Bytes, caller: &Caller) -> CallerResponse {
+fn respond(status: StatusCode, headers: HeaderMap, body: Bytes, caller: &Caller) -> CallerResponse {
     let mut response = Response::new(CallerBody::whole(body, &caller.state, None));
     (*response.status_mut(), *response.headers_mut()) = (status, headers);
     response

@@ -83,16 +83,16 @@ impl Telling {
 
     /// The parts of it, whose reader may stop waiting at any time.
     pub(crate) fn into_stream(self) -> BoxStream<'static, StreamPart> {
-        let told = stream::unfold(self, |mut telling| async {
-            telling.next().await.map(|told| (told, telling))
+        let parts = stream::unfold(self, |mut telling| async {
+            telling.next().await.map(|part| (part, telling))
         });
-        told.boxed()
+        parts.boxed()
     }
 
     async fn next(&mut self) -> Option<StreamPart> {
         loop {
-            if let Some(told) = self.ready.pop_front() {
-                return Some(told);
+            if let Some(part) = self.ready.pop_front() {
+                return Some(part);
             }
             if self.progress == Progress::Over {
                 return None;
