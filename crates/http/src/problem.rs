@@ -102,7 +102,7 @@ impl Problem {
         };
         Self {
             message:
-                "The answer of this operation cannot be read any more; the operator has been error. \
+                "The answer of this operation cannot be read any more; the operator has been told. \
                       A new Idempotency-Key starts a new, paid run."
                     .into(),
             retry: RetryAdvice::Never,
