@@ -239,7 +239,7 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
 
 /// Reads from a gateway that was reached whether it keeps keys: only then is a request repeated there.
 async fn keys(view: ProbeView, chain: &ChainProvider) -> ProbeView {
-    let (ok, keys) = match chain.ask_for_keys().await {
+    let (ok, keys) = match chain.probe_keys().await {
         KeyUse::Required => (true, "keeps request keys: what breaks off is asked again"),
         KeyUse::Ignored => (
             false,

@@ -30,7 +30,7 @@
 //! process may have reaped the operation.
 
 mod answer_sink;
-mod ask_report;
+mod attempt_report;
 mod cut;
 #[cfg(test)]
 mod model;
@@ -52,7 +52,7 @@ use holdfast_wire::error::Code;
 use http::{Request, StatusCode};
 
 use self::answer_sink::AnswerSink;
-use self::ask_report::AskReport;
+use self::attempt_report::AskReport;
 use self::resumed::ResumedAdapter;
 use self::verdict::{Ask, AskOutcome, Verdict, judge};
 use crate::adapter::Adapter;
@@ -106,7 +106,7 @@ impl ChainProvider {
 
     /// Reads the server's answer to a request without a key, which starts no run and is free of charge. Cancel
     /// safe.
-    pub async fn ask_for_keys(&self) -> KeyUse {
+    pub async fn probe_keys(&self) -> KeyUse {
         let asked = tokio::time::timeout(KEYS_TIME_MAX, self.keyless()).await;
         let found = asked.unwrap_or(KeyUse::Unknown);
         if found == KeyUse::Required {
@@ -123,7 +123,7 @@ impl ChainProvider {
         // Of the statuses that say nothing of keys, the first four come before the key is looked at.
         const SAY_NOTHING: [u16; 6] = [401, 403, 404, 407, 408, 429];
         let status = reply.status;
-        match ask_report::error_code(reply).await {
+        match attempt_report::error_code(reply).await {
             Some(Code::IdempotencyKeyRequired) => KeyUse::Required,
             Some(_) | None if status.is_server_error() => KeyUse::Unknown,
             Some(_) | None if SAY_NOTHING.contains(&status.as_u16()) => KeyUse::Unknown,
@@ -132,7 +132,7 @@ impl ChainProvider {
     }
 
     /// Waits until a request may be repeated; false if it may not be.
-    async fn wait_to_ask(&self, pause: &mut Pause, sink: &mut dyn Sink) -> bool {
+    async fn wait_to_repeat(&self, pause: &mut Pause, sink: &mut dyn Sink) -> bool {
         loop {
             tokio::time::sleep(pause.next()).await;
             if !sink.may_send_again() {
@@ -141,7 +141,7 @@ impl ChainProvider {
             if self.keeps_keys.load(Ordering::Relaxed) {
                 return true;
             }
-            match self.ask_for_keys().await {
+            match self.probe_keys().await {
                 // Whether it may send is asked anew: the question took its time.
                 KeyUse::Required => {}
                 KeyUse::Ignored => return false,
@@ -157,7 +157,7 @@ impl ChainProvider {
         if !is_proof || outcome == AskOutcome::Unsent || self.keeps_keys.load(Ordering::Relaxed) {
             return verdict;
         }
-        match self.ask_for_keys().await {
+        match self.probe_keys().await {
             KeyUse::Required => verdict,
             KeyUse::Ignored | KeyUse::Unknown => Verdict::AskAgain(UnknownReason::Status),
         }
@@ -237,7 +237,7 @@ impl Provider for ChainProvider {
 
     async fn prepare(&self) {
         let provider = &self.name;
-        match self.ask_for_keys().await {
+        match self.probe_keys().await {
             KeyUse::Required => {
                 tracing::debug!(provider.name = %provider, "a gateway behind this one keeps keys");
             }
@@ -297,7 +297,7 @@ impl Provider for ChainProvider {
                 }
                 Verdict::AskAgain(why) => {
                     pause.hint = retry_after;
-                    if !Box::pin(self.wait_to_ask(&mut pause, sink)).await {
+                    if !Box::pin(self.wait_to_repeat(&mut pause, sink)).await {
                         // At most the bill is missing of a stream whose choices have ended.
                         return resumed.end().ok_or(CallFailure::Unknown(why));
                     }

@@ -83,13 +83,13 @@ fn first(bytes: &[u8], bytes_max: usize) -> Result<Option<(Frame<'_>, &[u8])>, U
     }
     let Some((frame, after)) = bytes.split_at_checked(length) else { return Ok(None) };
     let end = length.checked_sub(CHECKSUM).ok_or(UnreadableReason::Framing)?;
-    let (said, sum) = frame.split_at_checked(end).ok_or(UnreadableReason::Framing)?;
-    if number(sum, 0) != Some(checksum(said)) {
+    let (checked, sum) = frame.split_at_checked(end).ok_or(UnreadableReason::Framing)?;
+    if number(sum, 0) != Some(checksum(checked)) {
         return Err(UnreadableReason::Framing);
     }
-    let said = said.get(PRELUDE..).ok_or(UnreadableReason::Framing)?;
+    let checked = checked.get(PRELUDE..).ok_or(UnreadableReason::Framing)?;
     let (headers, payload) =
-        said.split_at_checked(header_length).ok_or(UnreadableReason::Framing)?;
+        checked.split_at_checked(header_length).ok_or(UnreadableReason::Framing)?;
     Ok(Some((Frame { name: name(headers)?, payload }, after)))
 }
 

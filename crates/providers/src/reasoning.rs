@@ -74,11 +74,11 @@ impl PendingReasoning {
 
     /// More of a thought that arrives in pieces.
     pub(crate) fn append(&mut self, place: u64, text: Option<&str>, signature: Option<&str>) {
-        let said = [text, signature].into_iter().flatten().map(str::len).sum::<usize>();
+        let bytes = [text, signature].into_iter().flatten().map(str::len).sum::<usize>();
         let begun = if self.open.contains_key(&place) { 0 } else { THOUGHT_BYTES };
-        if self.try_reserve(said.saturating_add(begun)) {
-            let (said, signed) = self.open.entry(place).or_default();
-            said.push_str(text.unwrap_or_default());
+        if self.try_reserve(bytes.saturating_add(begun)) {
+            let (thought, signed) = self.open.entry(place).or_default();
+            thought.push_str(text.unwrap_or_default());
             if let Some(signature) = signature {
                 signed.get_or_insert_default().push_str(signature);
             }

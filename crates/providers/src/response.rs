@@ -116,7 +116,7 @@ async fn follow(
     mut reply: UpstreamResponse,
     sink: &mut dyn Sink,
 ) -> Result<Option<UsageReport>, CallFailure> {
-    let heard = loop {
+    let ended = loop {
         let went_on = match reply.next().await {
             Ok(Some(piece)) => {
                 sink.on_bytes(piece.len());
@@ -136,7 +136,7 @@ async fn follow(
             Err(failure) => break Err(failure),
         }
     };
-    match heard {
+    match ended {
         Err(failure) if !following.is_whole() => Err(failure),
         // Everything was said: what is missing is at most the usage, and the word that it ends.
         Ok(()) | Err(_) => following.end().map_err(proof::unreadable),
@@ -155,17 +155,17 @@ async fn feed(
             following.feed(&part, sink)
         } else {
             // The event that this part may end is a long one.
-            let mut said = DeltaBuffer::default();
+            let mut buffer = DeltaBuffer::default();
             let read = move || {
-                let went_on = following.feed(&part, &mut said);
-                (following, said, went_on)
+                let went_on = following.feed(&part, &mut buffer);
+                (following, buffer, went_on)
             };
-            let (back, said, went_on) = Box::pin(offload(read)).await;
+            let (back, buffer, went_on) = Box::pin(offload(read)).await;
             following = back;
-            emit_deltas(said.deltas, sink).await;
+            emit_deltas(buffer.deltas, sink).await;
             // After the deltas, as on a worker: usage is told of an answer whose choices have
             // ended.
-            if let Some(usage) = said.usage {
+            if let Some(usage) = buffer.usage {
                 sink.on_usage(usage);
             }
             went_on

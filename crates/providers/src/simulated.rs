@@ -222,10 +222,10 @@ fn shaped(call: &Call, echo: &str, text: &str) -> Option<String> {
     match call.request.response_format.as_ref()? {
         ResponseFormat::JsonObject => Some(format!(r#"{{"said":{}}}"#, schema::quoted(echo))),
         ResponseFormat::JsonSchema(JsonSchema { schema, .. }) => {
-            let said = tools::answered(call);
-            let said = said.as_deref().unwrap_or(text);
+            let result = tools::answered(call);
+            let user_text = result.as_deref().unwrap_or(text);
             let schema = schema.as_ref().map(Opaque::as_str).unwrap_or_default();
-            Some(schema::minimal(schema, said))
+            Some(schema::minimal(schema, user_text))
         }
     }
 }

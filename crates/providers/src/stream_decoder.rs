@@ -101,9 +101,9 @@ fn take(
     if event.data.trim_ascii().is_empty() {
         return Ok(ControlFlow::Continue(()));
     }
-    let heard = pieces.read(event)?;
-    let is_last = matches!(heard, EventOutcome::Last);
-    if let EventOutcome::More(delta) = heard {
+    let outcome = pieces.read(event)?;
+    let is_last = matches!(outcome, EventOutcome::Last);
+    if let EventOutcome::More(delta) = outcome {
         sink.on_delta(delta);
     }
     // At each event from the end of the choices on: some report usage with it, some after it.

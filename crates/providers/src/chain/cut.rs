@@ -66,7 +66,7 @@ impl ChainProvider {
 
     async fn cancel_once(&self, key: RequestKey) -> CancelOutcome {
         if !self.keeps_keys.load(Ordering::Relaxed) {
-            match self.ask_for_keys().await {
+            match self.probe_keys().await {
                 KeyUse::Required => {}
                 KeyUse::Ignored => return CancelOutcome::Denied,
                 KeyUse::Unknown => return CancelOutcome::Pending,

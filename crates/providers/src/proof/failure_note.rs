@@ -90,13 +90,13 @@ fn note(rejected: &ErrorResponse, sent: &Request<Bytes>) -> FailureNote {
     let mut echoes =
         Echoes::of(names_printed.iter().map(Vec::as_slice).chain([message.as_slice()]));
     read_texts(&tree, 0, &mut echoes);
-    let mut said = format!("HTTP {}", rejected.status.as_u16());
+    let mut note = format!("HTTP {}", rejected.status.as_u16());
     for ((label, name), printed) in names.iter().zip(&names_printed) {
         let mut hidden = vec![false; printed.len()];
         echoes.mark(printed, &mut hidden);
         credentials::mark_own(printed, &own, &mut hidden);
         if !hidden.contains(&true) && !credentials::is_like(name) {
-            said = format!("{said}, {label} {name}");
+            note = format!("{note}, {label} {name}");
         }
     }
     echoes.read(text);
@@ -105,9 +105,9 @@ fn note(rejected: &ErrorResponse, sent: &Request<Bytes>) -> FailureNote {
     credentials::mark(&message, &own, &mut hidden);
     let shown = shown(&message, &hidden);
     if !shown.is_empty() {
-        said = format!("{said}{MESSAGE_MARK}{shown}");
+        note = format!("{note}{MESSAGE_MARK}{shown}");
     }
-    FailureNote::new(&said)
+    FailureNote::new(&note)
 }
 
 /// Names of an error, each with its label, the first of each label.

@@ -64,8 +64,8 @@ impl Script {
     /// Reads the last user message. A line whose first word is `[[sim:` must be a directive; every
     /// other line is text.
     pub(super) fn of(request: &Request) -> Result<Self, BadScript> {
-        let mut said = request.messages.iter().enumerate().rev();
-        let last = said.find(|(_at, message)| message.role == Role::User);
+        let mut turns = request.messages.iter().enumerate().rev();
+        let last = turns.find(|(_at, message)| message.role == Role::User);
         let (at, content) = last.map_or((0, None), |(at, message)| (at, message.content.as_ref()));
         let mut script = Self {
             slow: None,

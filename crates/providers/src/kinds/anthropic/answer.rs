@@ -34,17 +34,17 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     if choice.content.is_none() && choice.tool_calls.is_empty() {
         choice.content = Some(String::new());
     }
-    let told = match text(&answer, "stop_reason") {
+    let end = match text(&answer, "stop_reason") {
         None | Some("") => unnamed_finish(choice.tool_calls.len()),
         Some(reason) => finish(reason).ok_or(UnreadableReason::Finish("stop_reason"))?,
     };
     let n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
-    let kept = kept_promise(told, n_calls, has_text(&choice));
+    let kept = kept_promise(end, n_calls, has_text(&choice));
     choice.finish = Some(kept.ok_or(UnreadableReason::ToolCalls("content[].type"))?);
     cut_last_call(&mut choice);
     let mut usage = TokenUsage::new(UsageCeiling::NONE);
-    if let Some(told) = answer.get("usage") {
-        usage.take(told);
+    if let Some(reported) = answer.get("usage") {
+        usage.take(reported);
     }
     let report = usage.report(has_content(&choice));
     let delta = Delta { service_tier: usage.tier, ..Delta::from(vec![choice]) };
@@ -63,10 +63,10 @@ fn add(
         }
         Some("thinking") => {
             let field = "content[].thinking";
-            let said = text(block, "thinking").ok_or(UnreadableReason::Content(field))?;
-            append(&mut choice.reasoning, Some(said), field)?;
+            let thought = text(block, "thinking").ok_or(UnreadableReason::Content(field))?;
+            append(&mut choice.reasoning, Some(thought), field)?;
             let signature = text(block, "signature").map(str::to_owned);
-            thoughts.add(ReasoningBlock::Said { text: said.to_owned(), signature });
+            thoughts.add(ReasoningBlock::Said { text: thought.to_owned(), signature });
         }
         Some("redacted_thinking") => thoughts.redacted(text(block, "data")),
         Some("tool_use") => {

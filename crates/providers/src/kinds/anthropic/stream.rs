@@ -213,9 +213,9 @@ impl MessageStream {
                 append(&mut choice.content, text(delta, "text"), "delta.text")?;
             }
             (Some("thinking_delta"), Block::Thinking) => {
-                let said = text(delta, "thinking");
-                append(&mut choice.reasoning, said, "delta.thinking")?;
-                self.thoughts.append(place, said, None);
+                let thought = text(delta, "thinking");
+                append(&mut choice.reasoning, thought, "delta.thinking")?;
+                self.thoughts.append(place, thought, None);
             }
             (Some("input_json_delta"), Block::Call(number, input)) => {
                 let piece = text(delta, "partial_json");
@@ -266,9 +266,9 @@ impl MessageStream {
         self.report(Some(event));
         let reason = event.get("delta").and_then(|delta| text(delta, "stop_reason"));
         let Some(reason) = reason.filter(|reason| !reason.is_empty()) else { return Ok(()) };
-        let told = finish(reason).ok_or(UnreadableReason::Finish("delta.stop_reason"))?;
+        let end = finish(reason).ok_or(UnreadableReason::Finish("delta.stop_reason"))?;
         // Without text `end` judges it.
-        let kept = kept_promise(told, self.n_calls, self.has_text).unwrap_or(told);
+        let kept = kept_promise(end, self.n_calls, self.has_text).unwrap_or(end);
         self.finish = Some(kept);
         let is_last = |number: u32| number.checked_add(1) == Some(self.n_calls);
         for block in self.open.values_mut() {

@@ -71,12 +71,12 @@ impl<'a> TurnEncoder<'a> for MessagesEncoder<'a> {
     }
 
     fn result(&mut self, call_id: &'a str, content: Option<&'a Content>) -> Draft<'a> {
-        let said = blocks_of(self, content);
+        let blocks = blocks_of(self, content);
         Draft::object([
             Some(("type", Draft::from("tool_result"))),
             Some(("tool_use_id", call_id.into())),
             // A tool that said nothing has a result without content: empty blocks are refused.
-            (!said.is_empty()).then(|| ("content", said.into())),
+            (!blocks.is_empty()).then(|| ("content", blocks.into())),
         ])
     }
 }

@@ -49,13 +49,13 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, UnreadableReason> {
     if choice.content.is_none() && choice.tool_calls.is_empty() {
         choice.content = Some(String::new());
     }
-    let told = match text(&answer, "stopReason") {
+    let end = match text(&answer, "stopReason") {
         None | Some("") => unnamed_finish(choice.tool_calls.len()),
         Some(reason) => finish(reason).ok_or(UNKNOWN_END)?,
     };
     let n_calls = u32::try_from(choice.tool_calls.len()).unwrap_or(u32::MAX);
     let field = "output.message.content[].toolUse";
-    let kept = kept_promise(told, n_calls, has_text(&choice));
+    let kept = kept_promise(end, n_calls, has_text(&choice));
     choice.finish = Some(kept.ok_or(UnreadableReason::ToolCalls(field))?);
     cut_last_call(&mut choice);
     let has_content = has_content(&choice);
@@ -74,15 +74,15 @@ fn add(
         return append(&mut choice.content, text(block, "text"), field);
     }
     if let Some(thought) = block.get("reasoningContent") {
-        let Some(said) = thought.get("reasoningText") else {
+        let Some(reasoning) = thought.get("reasoningText") else {
             thoughts.redacted(text(thought, "redactedContent"));
             return Ok(());
         };
-        let signature = text(said, "signature").map(str::to_owned);
+        let signature = text(reasoning, "signature").map(str::to_owned);
         let field = "output.message.content[].reasoningContent.reasoningText.text";
-        let said = text(said, "text").ok_or(UnreadableReason::Content(field))?;
-        append(&mut choice.reasoning, Some(said), field)?;
-        thoughts.add(ReasoningBlock::Said { text: said.to_owned(), signature });
+        let reasoning = text(reasoning, "text").ok_or(UnreadableReason::Content(field))?;
+        append(&mut choice.reasoning, Some(reasoning), field)?;
+        thoughts.add(ReasoningBlock::Said { text: reasoning.to_owned(), signature });
         return Ok(());
     }
     let call = block.get("toolUse").ok_or(UnreadableReason::Content("output.message.content[]"))?;
@@ -104,8 +104,8 @@ fn render_reasoning(thought: &ReasoningBlock) -> Draft<'_> {
     let thought = match thought {
         ReasoningBlock::Said { text, signature } => {
             let signature = signature.as_deref().map(|signature| ("signature", signature.into()));
-            let said = Draft::object([Some(("text", text.as_str().into())), signature]);
-            Draft::object([("reasoningText", said)])
+            let reasoning = Draft::object([Some(("text", text.as_str().into())), signature]);
+            Draft::object([("reasoningText", reasoning)])
         }
         ReasoningBlock::Redacted(data) => {
             Draft::object([("redactedContent", data.as_str().into())])
@@ -134,20 +134,20 @@ pub(super) struct ConverseStream {
 
 impl StreamParser for ConverseStream {
     fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason> {
-        let said = parse_answer(event.data)?;
+        let body = parse_answer(event.data)?;
         let mut choice = ChoiceDelta::default();
         match event.name {
             // Messages have no ids: another start, once anything has come, is another message's.
             b"messageStart" if self.n_events > 0 || self.finish.is_some() => {
                 return Err(UnreadableReason::Content("messageStart"));
             }
-            b"contentBlockStart" => self.begin(&said, &mut choice)?,
-            b"contentBlockDelta" => self.apply_delta(&said, &mut choice)?,
-            b"contentBlockStop" => self.end_block(&said, &mut choice)?,
-            b"messageStop" => self.conclude(&said, &mut choice)?,
+            b"contentBlockStart" => self.begin(&body, &mut choice)?,
+            b"contentBlockDelta" => self.apply_delta(&body, &mut choice)?,
+            b"contentBlockStop" => self.end_block(&body, &mut choice)?,
+            b"messageStop" => self.conclude(&body, &mut choice)?,
             // The usage comes after the end, and nothing after the usage.
             b"metadata" => {
-                self.usage = said.get("usage").map(report);
+                self.usage = body.get("usage").map(report);
                 return Ok(EventOutcome::Last);
             }
             _ => {}
@@ -214,12 +214,12 @@ impl ConverseStream {
             return append(&mut choice.content, text(delta, "text"), "delta.text");
         }
         if let Some(thought) = delta.get("reasoningContent") {
-            let said = text(thought, "text");
-            choice.reasoning = said.map(str::to_owned);
+            let text_piece = text(thought, "text");
+            choice.reasoning = text_piece.map(str::to_owned);
             if thought.get("redactedContent").is_some() {
                 self.thoughts.redacted(text(thought, "redactedContent"));
             } else {
-                self.thoughts.append(place(event)?, said, text(thought, "signature"));
+                self.thoughts.append(place(event)?, text_piece, text(thought, "signature"));
             }
             return Ok(());
         }
@@ -260,12 +260,12 @@ impl ConverseStream {
 
     fn conclude(
         &mut self,
-        said: &Node<'_>,
+        body: &Node<'_>,
         choice: &mut ChoiceDelta,
     ) -> Result<(), UnreadableReason> {
-        let told = text(said, "stopReason").and_then(finish).ok_or(UNKNOWN_END)?;
+        let end = text(body, "stopReason").and_then(finish).ok_or(UNKNOWN_END)?;
         // Without text `end` judges it.
-        let kept = kept_promise(told, self.n_calls, self.has_text).unwrap_or(told);
+        let kept = kept_promise(end, self.n_calls, self.has_text).unwrap_or(end);
         self.finish = Some(kept);
         let is_last = |number: u32| number.checked_add(1) == Some(self.n_calls);
         for (number, input) in self.open.values_mut() {

@@ -76,8 +76,9 @@ impl<'a> TurnEncoder<'a> for ConverseEncoder<'a> {
     }
 
     fn result(&mut self, call_id: &'a str, content: Option<&'a Content>) -> Draft<'a> {
-        let said = blocks_of(self, content);
-        let result = Draft::object([("toolUseId", Draft::from(call_id)), ("content", said.into())]);
+        let blocks = blocks_of(self, content);
+        let result =
+            Draft::object([("toolUseId", Draft::from(call_id)), ("content", blocks.into())]);
         Draft::object([("toolResult", result)])
     }
 }

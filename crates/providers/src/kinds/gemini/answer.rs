@@ -131,7 +131,7 @@ impl GenerateStream {
         };
         let index = index.filter(|index| *index < self.n);
         let index = index.ok_or(UnreadableReason::Choices("candidates[].index"))?;
-        let said = self.candidates.entry(index).or_default();
+        let state = self.candidates.entry(index).or_default();
         let mut choice = ChoiceDelta { index, ..ChoiceDelta::default() };
         let parts = candidate.get("content").and_then(|content| content.get("parts"));
         let parts = match parts {
@@ -141,12 +141,12 @@ impl GenerateStream {
             }
         };
         for part in parts {
-            said.add(&mut choice, part)?;
+            state.add(&mut choice, part)?;
         }
         let reason = text(candidate, "finishReason").filter(|reason| !reason.is_empty());
         if let Some(reason) = reason {
             let field = "candidates[].finishReason";
-            said.conclude(&mut choice, finish(reason).ok_or(UnreadableReason::Finish(field))?);
+            state.conclude(&mut choice, finish(reason).ok_or(UnreadableReason::Finish(field))?);
         }
         Ok(choice)
     }

@@ -78,12 +78,12 @@ impl<'a> TurnEncoder<'a> for ContentsEncoder<'a> {
 
     fn result(&mut self, call_id: &'a str, content: Option<&'a Content>) -> Draft<'a> {
         let texts: Vec<_> = content.into_iter().flat_map(Content::texts).collect();
-        let said = Draft::object([("output", Draft::from(texts.concat()))]);
+        let output = Draft::object([("output", Draft::from(texts.concat()))]);
         let name = self.called.get(call_id).copied();
         let result = Draft::object([
             Some(("id", Draft::from(call_id))),
             name.map(|name| ("name", name.into())),
-            Some(("response", said)),
+            Some(("response", output)),
         ]);
         Draft::object([("functionResponse", result)])
     }
