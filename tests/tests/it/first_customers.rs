@@ -5,6 +5,7 @@
 use holdfast_tests::site::text;
 use holdfast_tests::{Ran, Site};
 
+use crate::first_day::{ADMIN, PUBLIC};
 use crate::readme::{blocks, printed, shell};
 
 const PAGE: &str = include_str!("../../../docs/tutorials/add-customers-and-take-their-money.md");
@@ -34,8 +35,8 @@ fn a_customer_pays_calls_is_refunded_and_has_a_statement() {
     let gateway = site.start(command);
     let public = gateway.address().to_string();
     let admin = gateway.admin_address().to_string();
-    let at =
-        |lines: &str| lines.replace("127.0.0.1:8080", &public).replace("127.0.0.1:8081", &admin);
+    let shown = [PUBLIC, ADMIN].map(|port| format!("127.0.0.1:{port}"));
+    let at = |lines: &str| lines.replace(&shown[0], &public).replace(&shown[1], &admin);
 
     drop(run(create));
     let paid = run(pay);

@@ -7,8 +7,8 @@ use crate::readme::shell;
 
 const MANUAL: &str = include_str!("../../../docs/tutorials/first-production-day.md");
 /// Ports that the manual writes of, which are others here.
-const PUBLIC: u16 = 8080;
-const ADMIN: u16 = 8081;
+pub(crate) const PUBLIC: u16 = 8080;
+pub(crate) const ADMIN: u16 = 8081;
 const SERVE: &str = "holdfast serve";
 
 /// Blocks of a language in the page, without the indentation of the list that they stand in.

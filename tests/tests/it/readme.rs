@@ -8,6 +8,7 @@ use holdfast_tests::{Gateway, Ran, Reply, Site, Upstream};
 use crate::check::until;
 use crate::clients::{NODE, PYTHON, Sdk};
 use crate::embedded;
+use crate::first_day::PUBLIC;
 
 const README: &str = include_str!("../../../README.md");
 const INTEGRATION: &str = include_str!("../../../docs/tutorials/first-integration.md");
@@ -78,8 +79,8 @@ fn twelve_lines_reach_a_provider_and_a_retry_has_the_same_bytes() {
     let mut command = shell(&site, &format!("{}\nexec {serve}", exports.join("\n")));
     command.env("HOLDFAST_LISTEN", "127.0.0.1:0").env("HOLDFAST_ADMIN_LISTEN", "127.0.0.1:0");
     let gateway = site.start(command);
-    let twice =
-        twice.replace("hfk_...", &key).replace("127.0.0.1:8080", &gateway.address().to_string());
+    let shown = format!("127.0.0.1:{PUBLIC}");
+    let twice = twice.replace("hfk_...", &key).replace(&shown, &gateway.address().to_string());
     let answers = Ran::of(&mut shell(&site, &twice)).ok();
     let (first, second) = answers.split_at(answers.len() / 2);
     assert!(first.contains("Good day"), "{first}");

@@ -3,9 +3,6 @@
 use holdfast_domain::admin::Thing;
 use uuid::Uuid;
 
-use crate::kit::ask::SentFields;
-use crate::kit::paging::AFTER;
-
 /// A path with these parameters; those without a value are left out.
 pub(crate) fn with_query(path: &str, params: &[(&str, Option<&str>)]) -> String {
     let mut query = form_urlencoded::Serializer::new(String::new());
@@ -16,19 +13,6 @@ pub(crate) fn with_query(path: &str, params: &[(&str, Option<&str>)]) -> String 
     }
     let query = query.finish();
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
-}
-
-/// A path with the parameters of a query, without some of them and with others. A page of the list is left out: the
-/// rows are others then.
-pub(crate) fn altered(
-    path: &str,
-    query: &SentFields,
-    without: &[&str],
-    with: &[(&str, &str)],
-) -> String {
-    let kept = query.iter().filter(|(name, _)| !without.contains(name) && *name != AFTER);
-    let params = with.iter().copied().chain(kept).map(|(name, value)| (name, Some(value)));
-    with_query(path, &params.collect::<Vec<_>>())
 }
 
 /// This address, where it leads to a page of the console and to nowhere else.

@@ -5,10 +5,11 @@ use holdfast_domain::admin::listing::Period;
 use holdfast_domain::limits::Counter;
 
 use crate::failure::Failure;
-use crate::kit::address::altered;
+use crate::kit::address::with_query;
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
 use crate::kit::moment::{self, day_after, day_of, days_before, hour_after};
+use crate::kit::paging::AFTER;
 use crate::kit::section::Choices;
 
 pub(crate) const FROM: &str = "from";
@@ -89,6 +90,19 @@ fn on(text: &str) -> Option<Period> {
         _hour => Some(hour_after(from)),
     };
     Some(Period { from: Some(from), to })
+}
+
+/// A path with the parameters of a query, without some of them and with others. A page of the list is left out: the
+/// rows are others then.
+pub(crate) fn altered(
+    path: &str,
+    query: &SentFields,
+    without: &[&str],
+    with: &[(&str, &str)],
+) -> String {
+    let kept = query.iter().filter(|(name, _)| !without.contains(name) && *name != AFTER);
+    let params = with.iter().copied().chain(kept).map(|(name, value)| (name, Some(value)));
+    with_query(path, &params.collect::<Vec<_>>())
 }
 
 #[cfg(test)]

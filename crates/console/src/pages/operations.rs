@@ -11,13 +11,12 @@ use holdfast_domain::{OperationId, RequestKey, Timestamp};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::address::altered;
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
-use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO};
+use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO, altered};
 use crate::kit::section::{Choices, Filter, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::operation::{self, HEAD, MODEL, charge, read_model, row};

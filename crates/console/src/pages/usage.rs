@@ -14,7 +14,7 @@ use holdfast_wire::csv::{self, CostColumns};
 
 use self::view::{drawn, sorted, table, tiles};
 use crate::failure::Failure;
-use crate::kit::address::{altered, with_query};
+use crate::kit::address::with_query;
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
 use crate::kit::counting::{self, ReportView};
@@ -22,7 +22,7 @@ use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::moment;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
-use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO};
+use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO, altered};
 use crate::kit::report_file::report_file;
 use crate::kit::section::{Choices, Filter, Section};
 use crate::kit::time_axis::Step;
