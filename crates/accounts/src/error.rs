@@ -4,7 +4,7 @@ use std::fmt;
 
 use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::admin::report::{EXPORTS_AT_ONCE, ExportError};
-use holdfast_domain::admin::{AccountRefusal, Role, UseCase};
+use holdfast_domain::admin::{AccountRefusal, ActorId, Role, UseCase};
 use holdfast_domain::ports::{Cause, Unavailable};
 
 /// Result of a use case.
@@ -109,6 +109,9 @@ pub enum AccountsError {
         "{EXPORTS_AT_ONCE} exports are in progress, the most at once: try again when one is complete"
     )]
     ExportsBusy,
+    /// The actor has an export in progress.
+    #[error("{0} has an export in progress, and has one at once: try again when it is complete")]
+    ExportInProgress(ActorId),
     /// No server secret is known here, so that no row can be chained or verified.
     #[error("there is no server secret")]
     NoSecret,

@@ -43,6 +43,12 @@ impl InFlight {
         Self { counts: Arc::default(), most: REPORTS_MAX }
     }
 
+    /// Counter of exports: as many of one admin key or person as of reports.
+    #[must_use]
+    pub fn of_exports() -> Self {
+        Self::of_reports()
+    }
+
     /// Counter of answers that pages relay.
     #[must_use]
     pub fn of_relays() -> Self {

@@ -91,7 +91,7 @@ pub use self::authentication::AuthenticationError;
 pub use self::cursors::{BadCursor, PagedList};
 pub(crate) use self::error::Result;
 pub use self::error::{AccountsError, ThingKind};
-pub use self::exports::{LedgerFile, StatementFile};
+pub use self::exports::{LedgerFile, StatementFile, UsageFile};
 pub use self::in_flight::{InFlight, Place};
 pub use self::links::{LinkError, LinkView, UsedLink};
 pub use self::notes::FailedSignIns;
@@ -161,6 +161,7 @@ pub struct Accounts {
     passwords: Arc<PasswordHasher>,
     attempts: Arc<FailedAttempts>,
     notes: Arc<Notes>,
+    exports: InFlight,
     /// Bounds on what one wallet has.
     bounds: WalletBounds,
     creations: Arc<CreationRates>,
@@ -263,6 +264,7 @@ impl Accounts {
             passwords: Arc::default(),
             attempts: Arc::default(),
             notes: Arc::default(),
+            exports: InFlight::of_exports(),
             bounds: WalletBounds::DEFAULT,
             creations: Arc::default(),
             endpoints: Arc::new(webhooks::PublicEndpoints),

@@ -17,7 +17,7 @@ use holdfast_domain::admin::{UseCase, WalletRecord};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::{Micros, Timestamp};
 
-use crate::{Accounts, AccountsError, ApiKeyRecord, Principal, Reference, Result};
+use crate::{Accounts, AccountsError, ApiKeyRecord, Principal, Reference, Result, ThingKind};
 
 /// Most rows of a report of usage.
 const ROWS_MAX: u32 = 20_000;
@@ -48,38 +48,43 @@ pub struct StatementPage {
 impl Accounts {
     /// Usage that finished in a period, summed by groups.
     pub async fn usage(&self, principal: &Principal, query: UsageQuery) -> Result<UsageReport> {
-        principal.authorize(UseCase::UsageRead)?;
+        let mut query = Self::judged_usage(principal, query)?;
         let shows_costs = principal.sees_costs();
-        let by_route = query.by.keys().any(|by| by == GroupBy::Route);
-        if !principal.sees_routes() && (by_route || query.filter.route.is_some()) {
-            let field = if by_route { "by" } else { "route" };
-            let message = "routes are the operator's: leave them out".to_owned();
-            return Err(AccountsError::Invalid { field, message });
-        }
-        let mut query = query;
         if !principal.has_unbounded_reports() {
-            refuse_parts_of_hours(query.period)?;
             query.rows_max = Some(ROWS_MAX);
         }
-        match (principal.only_wallet(), query.filter.wallet) {
-            (Some(own), Some(asked)) if own != asked => {
-                return Ok(UsageReport { rows: Vec::new(), shows_costs });
-            }
-            (own, asked) => query.filter.wallet = own.or(asked),
-        }
         let wallet = query.filter.wallet;
+        if wallet.is_some_and(|id| principal.reach(id, ThingKind::Wallet).is_err()) {
+            return Ok(UsageReport { rows: Vec::new(), shows_costs });
+        }
         let rows = self.book.usage(query).await.map_err(|error| match error {
             UsageError::TooManyRows(most) => AccountsError::Invalid {
                 field: "by",
                 message: format!(
-                    "the report has more than {most} rows: ask for a shorter period, longer \
-                     intervals, fewer groups, or one wallet, API key or model"
+                    "the report has more than {most} rows: choose a shorter period, longer intervals, fewer \
+                     groups, or one wallet, API key or model, or export it as CSV or JSON lines"
                 ),
             },
             UsageError::Unavailable(error) => error.into(),
         })?;
         self.note_read(principal, UseCase::UsageRead, wallet).await?;
         Ok(UsageReport { rows, shows_costs })
+    }
+
+    /// The query of a report that the principal may read, of its own wallet if it has one.
+    pub(crate) fn judged_usage(principal: &Principal, mut query: UsageQuery) -> Result<UsageQuery> {
+        principal.authorize(UseCase::UsageRead)?;
+        let by_route = query.by.keys().any(|by| by == GroupBy::Route);
+        if !principal.sees_routes() && (by_route || query.filter.route.is_some()) {
+            let field = if by_route { "by" } else { "route" };
+            let message = "routes are the operator's: leave them out".to_owned();
+            return Err(AccountsError::Invalid { field, message });
+        }
+        if !principal.has_unbounded_reports() {
+            refuse_parts_of_hours(query.period)?;
+        }
+        query.filter.wallet = query.filter.wallet.or(principal.only_wallet());
+        Ok(query)
     }
 
     /// Exposure of this month, by the database's clock, that an API key has brought about; `None` for a

@@ -113,16 +113,6 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     }
 }
 
-/// A file of a report, written off the runtime's workers.
-pub(crate) async fn rendered(
-    file: impl FnOnce() -> String + Send + 'static,
-) -> Result<String, Problem> {
-    off_workers(file).await.map_err(|error| {
-        tracing::error!(error = %ErrorChain(&error), "a file cannot be written");
-        Problem::new(Code::InternalError)
-    })
-}
-
 /// The thing as a change has left it, or as it would.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]

@@ -1,13 +1,11 @@
 //! Answers as CSV, for whoever asks so: by `format=csv`, or by an `Accept` that names `text/csv`.
 //!
-//! A report of usage is whole before it is sent, so it has a bound, and is refused beyond it. Files of the ledger are
-//! streamed ([`crate::export`]). Columns are those of the command line, from one place (`holdfast_wire`).
+//! Files are streamed ([`crate::export`]). Columns are those of the command line, from one place (`holdfast_wire`).
 
 use axum::extract::FromRequestParts;
 use axum::response::{IntoResponse, Response};
 use holdfast_wire::file::FileFormat;
-use http::HeaderValue;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
+use http::header::ACCEPT;
 use http::request::Parts;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -75,33 +73,16 @@ fn is_csv(range: &str) -> bool {
 #[derive(Debug)]
 pub(crate) enum ReportAnswer<T> {
     Json(Answer<T>),
-    Csv {
-        text: String,
-        /// Name under which a browser keeps it.
-        file: &'static str,
-    },
     /// A file of a whole period, as it is read.
     File(Response),
 }
 
 impl<T: Serialize> IntoResponse for ReportAnswer<T> {
     fn into_response(self) -> Response {
-        let (text, file) = match self {
-            Self::Json(answer) => return answer.into_response(),
-            Self::Csv { text, file } => (text, file),
-            Self::File(answer) => return answer,
-        };
-        let mut answer = Response::new(text.into());
-        let headers = answer.headers_mut();
-        let content_type = HeaderValue::from_static("text/csv; charset=utf-8; header=present");
-        headers.insert(CONTENT_TYPE, content_type);
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        headers.insert(VARY, HeaderValue::from_static("accept"));
-        let disposition = format!("attachment; filename=\"{file}\"");
-        if let Ok(disposition) = HeaderValue::try_from(disposition) {
-            headers.insert(CONTENT_DISPOSITION, disposition);
+        match self {
+            Self::Json(answer) => answer.into_response(),
+            Self::File(answer) => answer,
         }
-        answer
     }
 }
 

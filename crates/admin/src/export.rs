@@ -15,16 +15,18 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream::{self, StreamExt};
-use holdfast_accounts::{LedgerFile, StatementFile};
+use holdfast_accounts::{LedgerFile, Place, StatementFile, UsageFile};
 use holdfast_domain::ErrorChain;
 use holdfast_domain::Timestamp;
 use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::admin::listing::Period;
-use holdfast_domain::admin::report::{ExportPages, LedgerExport, StatementExport};
+use holdfast_domain::admin::report::{ExportPages, LedgerExport, StatementExport, UsageExport};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::ports::Unavailable;
 use holdfast_wire::api::rfc3339;
-use holdfast_wire::file::{FileFormat, LedgerFileRows, StatementFileRows};
+use holdfast_wire::file::{
+    CostColumns, FileFormat, LedgerFileRows, StatementFileRows, UsageFileRows,
+};
 use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
 
@@ -41,12 +43,12 @@ struct InterruptedExport;
 /// A wallet's statement as a file.
 #[must_use]
 pub fn statement_file(file: StatementFile, format: FileFormat) -> Response {
-    let StatementFile { wallet, period, export } = file;
+    let StatementFile { wallet, period, export, place } = file;
     let StatementExport { opening, closing, until, rows: _, pages } = export;
     let rows = StatementFileRows { format, period, currency: wallet.wallet.currency };
     let body = body(
         rows.opening(opening),
-        pages,
+        (pages, place),
         move |entry| rows.entry(entry),
         move |count| rows.closing(closing, until, count),
     );
@@ -56,24 +58,41 @@ pub fn statement_file(file: StatementFile, format: FileFormat) -> Response {
 /// Payments and charges as a file.
 #[must_use]
 pub fn ledger_file(file: LedgerFile, format: FileFormat) -> Response {
-    let LedgerFile { wallet, period, export: LedgerExport { query: _, until, pages } } = file;
+    let LedgerFile { wallet, period, export, place } = file;
+    let LedgerExport { query: _, until, pages } = export;
     let rows = LedgerFileRows { format };
-    let body =
-        body(rows.head(), pages, move |row| rows.row(row), move |count| rows.closing(until, count));
+    let body = body(
+        rows.head(),
+        (pages, place),
+        move |row| rows.row(row),
+        move |count| rows.closing(until, count),
+    );
     answer(body, format, &file_name("ledger", wallet.as_ref(), period, format))
+}
+
+/// Usage as a file.
+#[must_use]
+pub fn usage_file(file: UsageFile, format: FileFormat) -> Response {
+    let UsageFile { query, shows_costs, export: UsageExport { pages }, place } = file;
+    let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
+    let rows = Arc::new(UsageFileRows::new(format, query.by, costs));
+    let (head, closing) = (rows.head(), Arc::clone(&rows));
+    let body =
+        body(head, (pages, place), move |row| rows.row(row), move |count| closing.closing(count));
+    answer(body, format, &file_name("usage", None, query.period, format))
 }
 
 fn body<T: Send + 'static>(
     head: String,
-    pages: Box<dyn ExportPages<T>>,
+    (pages, place): (Box<dyn ExportPages<T>>, Place),
     line: impl Fn(&T) -> String + Send + Sync + 'static,
     closing: impl Fn(u64) -> String + Send + 'static,
 ) -> Body {
-    let (line, begun) = (Arc::new(line), Some((pages, 0_u64, closing)));
+    let (line, begun) = (Arc::new(line), Some((pages, place, 0_u64, closing)));
     let rest = stream::try_unfold(begun, move |export| {
         let line = Arc::clone(&line);
         async move {
-            let Some((mut pages, count, closing)) = export else { return Ok(None) };
+            let Some((mut pages, place, count, closing)) = export else { return Ok(None) };
             let page = match pages.next_page().await {
                 Ok(Some(page)) => page,
                 Ok(None) => return Ok(Some((Bytes::from(closing(count)), None))),
@@ -82,7 +101,7 @@ fn body<T: Send + 'static>(
             let count = count.saturating_add(u64::try_from(page.len()).unwrap_or(u64::MAX));
             let text = off_workers(move || page.iter().map(|row| line(row)).collect::<String>());
             let text = text.await.map_err(|error| interrupted(&error))?;
-            Ok(Some((Bytes::from(text), Some((pages, count, closing)))))
+            Ok(Some((Bytes::from(text), Some((pages, place, count, closing)))))
         }
     });
     let head = stream::once(ready(Ok(Bytes::from(head))));

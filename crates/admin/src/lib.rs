@@ -64,7 +64,7 @@ mod webhooks;
 
 pub use crate::api::{AdminApi, AnswerBody, answered};
 pub use crate::error::{Code, FailureCause, Problem};
-pub use crate::export::{ledger_file, statement_file};
+pub use crate::export::{ledger_file, statement_file, usage_file};
 pub use crate::local::LocalApi;
 pub use crate::off_workers::off_workers;
 pub use crate::options::AdminOptions;

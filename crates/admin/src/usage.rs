@@ -3,8 +3,8 @@
 //! A cost that is not known is null, and never zero. What a role may not see has no member and no
 //! column at all.
 //!
-//! A report is of whole hours and of a bounded number of rows: a larger one is refused and not cut,
-//! because a sum over a part of the rows would pass for the whole.
+//! A report is of whole hours. As JSON it has a bounded number of rows: a larger one is refused and not cut, because a
+//! sum over a part of the rows would pass for the whole. A file is streamed ([`crate::export`]).
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,15 @@ use holdfast_domain::admin::report::{
     Group, GroupBy, Grouping, KnownCost, UsageFilter, UsageQuery, UsageRow,
 };
 use holdfast_domain::usage::MeterKind;
-use holdfast_wire::csv::{self, CostColumns, group_name};
+use holdfast_wire::csv::group_name;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::answer::{Answer, rendered};
+use crate::answer::Answer;
 use crate::csv::{AcceptsCsv, ReportAnswer, ReportFormat};
 use crate::description::Errors;
 use crate::error::Problem;
+use crate::export::usage_file;
 use crate::page::List;
 use crate::request::{Caller, Params};
 use crate::value::{Moment, model, parse_some};
@@ -199,14 +200,18 @@ impl UsageRowView {
     get, path = "/usage", operation_id = "report_usage", tag = "reports", params(UsageParams),
     responses(
         (
-            status = 200, description = "The sums, all of them, by group and currency.",
-            content((List<UsageRowView> = "application/json"), (String = "text/csv")),
+            status = 200,
+            description = "The sums, all of them, by group and currency; or a file of them, whose last row is \
+                `closing` with their number.",
+            content(
+                (List<UsageRowView> = "application/json"), (String = "text/csv"), (String = "application/jsonl"),
+            ),
         ),
         Errors,
     )
 )]
 /// Sums what finished in a period, by groups. An operation belongs to the period in which it finished,
-/// and its refunds with it. At most 20,000 rows: a report of more is refused.
+/// and its refunds with it. As JSON at most 20,000 rows: a report of more is refused. A file has all of them.
 pub(crate) async fn usage(
     caller: Caller,
     accepts: AcceptsCsv,
@@ -221,27 +226,16 @@ pub(crate) async fn usage(
     };
     let [from, to] = [params.from, params.to].map(|bound| bound.map(|Moment(at)| at));
     let query = UsageQuery { by, filter, period: Period { from, to }, rows_max: None };
+    if let Some(format) = accepts.format(params.format).of_file() {
+        let file = caller.accounts().export_usage(&caller.principal, query).await?;
+        return Ok(ReportAnswer::File(usage_file(file, format)));
+    }
     let _place = caller.gate.begin_report(&caller.principal)?;
     let UsageReport { rows, shows_costs } =
         caller.accounts().usage(&caller.principal, query).await?;
-    Ok(match accepts.format(params.format) {
-        ReportFormat::Json => {
-            let views = move || {
-                List::whole(rows.iter().map(|row| UsageRowView::new(row, shows_costs)).collect())
-            };
-            ReportAnswer::Json(Answer::large(views).await?)
-        }
-        ReportFormat::Csv => {
-            let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
-            let text = rendered(move || csv::usage(by, &rows, costs)).await?;
-            ReportAnswer::Csv { text, file: "usage.csv" }
-        }
-        ReportFormat::Jsonl => {
-            let message =
-                "A report of usage is JSON or CSV: JSON lines are for statements and the ledger.";
-            return Err(Problem::invalid("format", message));
-        }
-    })
+    let views =
+        move || List::whole(rows.iter().map(|row| UsageRowView::new(row, shows_costs)).collect());
+    Ok(ReportAnswer::Json(Answer::large(views).await?))
 }
 
 fn grouping(text: &str) -> Result<Grouping, Problem> {

@@ -189,17 +189,6 @@ impl Door {
         reply.read()
     }
 
-    /// Reads a file, as the API writes it.
-    pub(crate) async fn file(
-        &self,
-        path: &str,
-        query: &[(&str, &str)],
-    ) -> Result<String, DoorError> {
-        let query = [query, &[("format", "csv")]].concat();
-        let request = || request(&Method::GET, path, &query, &Bytes::new());
-        self.send(request, None).await?.text()
-    }
-
     /// Reads the first rows of a list, page by page; all of them where there is no limit.
     pub(crate) async fn list(
         &self,

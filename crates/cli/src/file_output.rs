@@ -1,46 +1,51 @@
 //! Output of a file that a server streams: standard output, or a file of its own.
 //!
-//! A file that stays incomplete is removed: what is there afterwards is whole. What went to standard output cannot be
-//! taken back, so that the command fails, with a message.
+//! ```text
+//! FILE.partial ─▶ rows … ─▶ closing row, whose count agrees ─▶ synced ─▶ renamed to FILE
+//!                    └─ any failure ─▶ FILE.partial removed, FILE as it was
+//! ```
 //!
-//! Never: an existing file that is overwritten.
+//! Standard output cannot be taken back, so that the command fails, with a message.
+//!
+//! Never: a FILE with some of the rows.
 
-use std::fs::{File, OpenOptions};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
-use holdfast_wire::file::FileFormat;
+use holdfast_wire::file::{FileCheck, FileFormat};
 
 use crate::failure::{CommandFailure, Result};
 use crate::output::note;
 
-/// Bytes of the end that are kept: the last line is shorter.
-const TAIL: usize = 4 << 10;
-
 /// A file that is being written.
 #[derive(Debug)]
 pub(crate) struct FileOutput {
-    /// File and its path; `None` for standard output.
-    file: Option<(File, PathBuf)>,
+    /// `None` for standard output.
+    file: Option<PartialFile>,
     format: FileFormat,
-    tail: Vec<u8>,
+    check: FileCheck,
+}
+
+/// File that has another name until all of it is written.
+#[derive(Debug)]
+struct PartialFile {
+    file: File,
+    partial: PathBuf,
+    path: PathBuf,
 }
 
 impl FileOutput {
-    /// A new file at this path, or standard output.
+    /// A file that will be at this path, or standard output.
     pub(crate) fn create(path: Option<&Path>, format: FileFormat) -> Result<Self> {
         let file = match path {
             None => None,
-            Some(path) => {
-                let mut options = OpenOptions::new();
-                let created = options.write(true).create_new(true).mode(0o600).open(path);
-                let created = created.with_context(|| format!("{} is not created", path.display()));
-                Some((created?, path.to_owned()))
-            }
+            Some(path) => Some(PartialFile::create(path)?),
         };
-        Ok(Self { file, format, tail: Vec::new() })
+        Ok(Self { file, format, check: FileCheck::new(format) })
     }
 
     /// Format of the file.
@@ -51,36 +56,33 @@ impl FileOutput {
     /// Writes the next bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         match &mut self.file {
-            Some((file, _path)) => file.write_all(bytes)?,
+            Some(PartialFile { file, .. }) => file.write_all(bytes)?,
             None => io::stdout().lock().write_all(bytes)?,
         }
-        self.tail.extend_from_slice(bytes.get(bytes.len().saturating_sub(TAIL)..).unwrap_or(bytes));
-        let excess = self.tail.len().saturating_sub(TAIL);
-        self.tail.drain(..excess);
+        self.check.read(bytes);
         Ok(())
     }
 
-    /// Ends the file if all of it was written.
-    pub(crate) fn finish(mut self) -> Result {
-        let last = String::from_utf8_lossy(&self.tail);
-        let is_whole = last.lines().next_back().is_some_and(|line| self.format.is_closing(line));
-        if !is_whole {
-            return Err(self.discard(anyhow!("its last row is missing")));
+    /// Ends the file if all of it was written; true if a row of it is marked as incomplete.
+    pub(crate) fn finish(self) -> Result<bool> {
+        let has_incomplete = self.check.has_incomplete();
+        if let Err(fault) = self.check.finish() {
+            return Err(self.discard(fault.into()));
         }
-        let written = match &mut self.file {
-            Some((file, _path)) => file.sync_all(),
+        let written = match &self.file {
+            Some(file) => file.keep(),
             None => io::stdout().lock().flush(),
         };
         match written {
-            Ok(()) => Ok(()),
+            Ok(()) => Ok(has_incomplete),
             Err(error) => Err(self.discard(error.into())),
         }
     }
 
-    /// Removes the file, and says why it is incomplete.
+    /// Removes the partial file, and says why it is incomplete.
     pub(crate) fn discard(self, error: anyhow::Error) -> CommandFailure {
         let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
-        let Some((file, path)) = self.file else {
+        let Some(PartialFile { file, partial, path }) = self.file else {
             if error.downcast_ref().is_some_and(is_pipe) {
                 return CommandFailure::NobodyReads;
             }
@@ -88,10 +90,35 @@ impl FileOutput {
             return CommandFailure::Failed(error);
         };
         drop(file);
-        if let Err(error) = std::fs::remove_file(&path) {
-            note(&format!("{} is incomplete and was not removed: {error}", path.display()));
+        if let Err(error) = fs::remove_file(&partial) {
+            note(&format!("{} is incomplete and was not removed: {error}", partial.display()));
         }
-        let context = format!("the export was interrupted, and {} was removed", path.display());
+        let context = format!("the export was interrupted, and {} was not written", path.display());
         CommandFailure::Failed(error.context(context))
+    }
+}
+
+impl PartialFile {
+    fn create(path: &Path) -> Result<Self> {
+        // A rename would put a file in place of a device or a link.
+        if fs::symlink_metadata(path).is_ok_and(|it| !it.is_file()) {
+            let error = anyhow!("{} is not written: it is not a regular file", path.display());
+            return Err(CommandFailure::Failed(error));
+        }
+        let mut partial = OsString::from(path);
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(&partial);
+        let file = file.with_context(|| format!("{} is not created", partial.display()))?;
+        Ok(Self { file, partial, path: path.to_owned() })
+    }
+
+    /// Gives the file its name, durably.
+    fn keep(&self) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.partial, &self.path)?;
+        let folder = self.path.parent().filter(|it| !it.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 }

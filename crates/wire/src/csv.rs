@@ -5,11 +5,12 @@
 //! which no spreadsheet rounds, moments in RFC 3339, ids beside names. Texts that people chose cannot
 //! begin a formula ([`chosen`]); numbers are never touched.
 
-mod usage;
-
 use holdfast_domain::text::is_seen;
 
-pub use self::usage::{CostColumns, group_name, usage};
+pub use crate::file::{CostColumns, group_name, usage_table as usage};
+
+/// Stands for what is not known, or is none.
+pub(crate) const DASH: &str = "-";
 
 /// A record: its fields with commas between, and CR LF at its end.
 #[must_use]

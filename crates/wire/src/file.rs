@@ -1,4 +1,4 @@
-//! Files of the ledger, a row at a time: CSV for spreadsheets, JSON lines for programs, from one list of cells.
+//! Files of the ledger and of usage, a row at a time: CSV for spreadsheets, JSON lines for programs, from one list of cells.
 //!
 //! ```text
 //! columns ─▶ rows … ─▶ closing row with the number of rows
@@ -8,15 +8,21 @@
 //!
 //! Never: a text that people chose as a formula, an amount as a float.
 
+mod check;
 mod ledger;
 mod statement;
+mod usage;
 
 use serde_json::{Map, Value};
 
+pub use self::check::{FileCheck, FileFault};
 pub use self::ledger::LedgerFileRows;
 pub use self::statement::StatementFileRows;
-use crate::csv::{chosen, record};
+pub use self::usage::{CostColumns, UsageFileRows, group_name, usage_table};
+use crate::csv::{DASH, chosen, record};
 
+/// Kind of the first row of a statement.
+const OPENING: &str = "opening";
 /// Kind of the last row of every file.
 const CLOSING: &str = "closing";
 
@@ -34,6 +40,9 @@ pub enum FileFormat {
 enum FileCell {
     /// Empty in CSV, null in JSON.
     Nothing,
+    /// A dash in CSV, null in JSON.
+    Unknown,
+    Truth(bool),
     Text(String),
     /// Text that people chose.
     Chosen(String),
@@ -74,16 +83,6 @@ impl FileFormat {
         }
     }
 
-    /// True if this is the last line of a whole file.
-    #[must_use]
-    pub fn is_closing(self, line: &str) -> bool {
-        match self {
-            Self::Csv => line.split(',').take(3).any(|cell| cell == CLOSING),
-            Self::JsonLines => serde_json::from_str::<Value>(line)
-                .is_ok_and(|row| row.get("kind").is_some_and(|kind| kind == CLOSING)),
-        }
-    }
-
     /// The line above the rows, if the format has one.
     fn head(self, columns: &[&str]) -> String {
         match self {
@@ -92,21 +91,24 @@ impl FileFormat {
         }
     }
 
-    fn line<const N: usize>(self, columns: &[&str; N], cells: [FileCell; N]) -> String {
+    fn line(self, columns: &[&str], cells: impl IntoIterator<Item = FileCell>) -> String {
         match self {
             Self::Csv => {
-                let cells = cells.map(|cell| match cell {
+                let texts = cells.into_iter().map(|cell| match cell {
                     FileCell::Nothing => String::new(),
+                    FileCell::Unknown => DASH.to_owned(),
+                    FileCell::Truth(truth) => truth.to_string(),
                     FileCell::Text(text) => text,
                     FileCell::Chosen(text) => chosen(&text),
                     FileCell::Number(number) => number.to_string(),
                     FileCell::Count(count) => count.to_string(),
                 });
-                record(cells.iter().map(String::as_str))
+                record(texts.collect::<Vec<_>>().iter().map(String::as_str))
             }
             Self::JsonLines => {
-                let values = cells.map(|cell| match cell {
-                    FileCell::Nothing => Value::Null,
+                let values = cells.into_iter().map(|cell| match cell {
+                    FileCell::Nothing | FileCell::Unknown => Value::Null,
+                    FileCell::Truth(truth) => truth.into(),
                     FileCell::Text(text) | FileCell::Chosen(text) => text.into(),
                     FileCell::Number(number) => number.into(),
                     FileCell::Count(count) => count.into(),

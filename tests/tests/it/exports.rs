@@ -70,10 +70,14 @@ fn files_have_every_row_and_close_with_their_number() {
     let local = site.cli(&["ledger", "export"]).ok();
     let own: Vec<_> = local.lines().collect();
     assert_eq!(own[..own.len() - 1], lines[..lines.len() - 1], "both ways have the same rows");
-    // An existing file is not overwritten.
+    // Two commands do not write one file.
+    site.write("all.csv.partial", "another");
     let refused = remote.cli(&["ledger", "export", "--output", "all.csv"]).failed(1);
-    assert!(refused.contains("all.csv is not created"), "{refused}");
+    assert!(refused.contains("all.csv.partial is not created"), "{refused}");
     assert_eq!(std::fs::read_to_string(site.path("all.csv")).unwrap(), file);
+    std::fs::remove_file(site.path("all.csv.partial")).unwrap();
+    let refused = remote.cli(&["ledger", "export", "--output", "/dev/null"]).failed(1);
+    assert!(refused.contains("not a regular file"), "{refused}");
     let of_one =
         remote.cli(&["ledger", "export", "--wallet", "wallet-7", "--format", "jsonl"]).ok();
     let of_one: Vec<Value> = of_one.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
@@ -81,7 +85,36 @@ fn files_have_every_row_and_close_with_their_number() {
     assert_eq!(closing["rows"], of_one.len());
     assert!(of_one.iter().all(|row| row["wallet"] == "wallet-7"), "{of_one:?}");
     statements(&site, &remote, &gateway);
+    usage(&site, &remote);
     gateway.stop();
+}
+
+/// Usage of more rows than JSON may have: as CSV and as JSON lines, over the network and with direct database access.
+fn usage(site: &Site, remote: &Remote<'_>) {
+    let by = ["usage", "report", "--by", "hour,key"];
+    let of = |more: &[&'static str]| [&by[..], more].concat();
+    drop(remote.cli(&of(&["--output", "usage.csv"])).ok());
+    let file = std::fs::read_to_string(site.path("usage.csv")).unwrap();
+    let lines: Vec<Vec<_>> = file.lines().map(|line| line.split(',').collect()).collect();
+    let charge_at = lines[0].iter().position(|name| *name == "charge_micros").unwrap();
+    let (closing, rows) = lines[1..].split_last().unwrap();
+    assert_eq!(
+        (closing[0], *closing.last().unwrap()),
+        ("closing", rows.len().to_string().as_str())
+    );
+    let groups = "SELECT count(*) FROM (SELECT 1 FROM operations WHERE finished_at IS NOT NULL
+        GROUP BY finished_at / 3600000000, api_key_id)";
+    assert_eq!(i64::try_from(rows.len()).unwrap(), number(site, groups));
+    let sum: i64 = rows.iter().map(|row| row[charge_at].parse::<i64>().unwrap()).sum();
+    // Charges of all hours are those of the settlements.
+    assert_eq!(sum, number(site, "SELECT sum(amount) FROM transfers WHERE leg & 7 = 1"));
+    let own = site.cli(&of(&["--format", "csv"])).ok();
+    assert!(own == file, "both ways have the same rows");
+    let lines = remote.cli(&of(&["--format", "jsonl"])).ok();
+    let lines: Vec<Value> = lines.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let (closing, lines) = lines.split_last().unwrap();
+    assert_eq!((&closing["kind"], &closing["rows"]), (&"closing".into(), &rows.len().into()));
+    assert_eq!(lines.iter().map(|row| row["charge_micros"].as_i64().unwrap()).sum::<i64>(), sum);
 }
 
 /// The statement of more rows than a page has, whose opening is that of its date.
@@ -135,42 +168,64 @@ fn an_interrupted_export_leaves_no_file_and_fails() {
     let remote = Remote::owner(&site, &gateway).at(url);
     proxy.cut_next(&[400_000]);
     let said = remote.cli(&["ledger", "export", "--output", "cut.csv"]).failed(1);
-    assert!(said.contains("the export was interrupted, and cut.csv was removed"), "{said}");
-    assert!(!site.path("cut.csv").exists());
+    assert!(said.contains("the export was interrupted, and cut.csv was not written"), "{said}");
+    assert!(!site.path("cut.csv").exists() && !site.path("cut.csv.partial").exists());
+    // A file that is there stays as it was, and its next one takes its place.
+    site.write("cut.csv", "yesterday");
+    proxy.cut_next(&[400_000]);
+    drop(remote.cli(&["ledger", "export", "--output", "cut.csv"]).failed(1));
+    assert_eq!(std::fs::read_to_string(site.path("cut.csv")).unwrap(), "yesterday");
+    assert!(!site.path("cut.csv.partial").exists());
     proxy.cut_next(&[400_000]);
     let ran = remote.cli(&["ledger", "export"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
     assert!(ran.stderr.contains("what was written is incomplete"), "{}", ran.stderr);
     assert!(ran.stdout.len() > 100_000 && !ran.stdout.contains("closing"));
     drop(remote.cli(&["ledger", "export", "--output", "cut.csv"]).ok());
+    assert!(std::fs::read_to_string(site.path("cut.csv")).unwrap().contains("closing"));
     gateway.stop();
 }
 
 #[test]
-fn a_third_export_is_refused_until_a_client_goes_away() {
+fn a_third_export_is_refused_until_a_reader_is_gone_and_an_actor_has_one() {
     let (site, gateway) = filled(None);
     let remote = Remote::owner(&site, &gateway);
-    let key = site.json(&["admin-key", "issue", "--name", "reader", "--role", "auditor"]);
-    let request = |path: &str| {
+    let keys = ["one", "other"].map(|name| {
+        let key = site.json(&["admin-key", "issue", "--name", name, "--role", "auditor"]);
+        key["key"].as_str().unwrap().to_owned()
+    });
+    let request = |key: &str, path: &str| {
         Request::get(path)
-            .bearer(key["key"].as_str().unwrap())
+            .bearer(key)
             .host(&format!("localhost:{}", gateway.admin_address().port()))
     };
-    let whole = request(&format!("/admin/v1/wallets/{}/statement?format=jsonl", id('w', 0)));
+    let statement = format!("/admin/v1/wallets/{}/statement?format=jsonl", id('w', 0));
     // Neither of them reads: each export waits for its client.
-    let mut waiting: Vec<_> = (0..2).map(|_| whole.begin(gateway.admin_address())).collect();
-    for client in &mut waiting {
+    let begin = |key: &String| {
+        let mut client = request(key, &statement).begin(gateway.admin_address());
         assert!(!client.read(64).is_empty());
-    }
-    let refused = request("/admin/v1/ledger").send(gateway.admin_address());
+        client
+    };
+    let first = begin(&keys[0]);
+    let refused = request(&keys[0], "/admin/v1/ledger").send(gateway.admin_address());
     assert_eq!((refused.status, refused.header("retry-after")), (429, Some("10")), "{refused:?}");
     assert_eq!(refused.json()["error"]["code"], "too_many_exports");
-    let said = remote.cli(&["ledger", "export", "--output", "third.csv"]).failed(1);
+    let said = refused.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(said.contains("admin_key:") && said.contains("one at once"), "{said}");
+    let second = begin(&keys[1]);
+    let said = remote.cli(&["usage", "report", "--output", "third.csv"]).failed(1);
     assert!(said.contains("2 exports are in progress"), "{said}");
-    assert!(!site.path("third.csv").exists());
-    waiting.pop().unwrap().hang_up();
+    assert!(!site.path("third.csv").exists() && !site.path("third.csv.partial").exists());
+    first.hang_up();
     until("a place is free", || (remote.cli(&["ledger", "export"]).code == Some(0)).then_some(()));
-    drop(waiting);
+    // The listener ends an answer of which nothing is taken, and its place is free without its client.
+    let freed = request(&keys[1], "/admin/v1/ledger?to=2026-01-01T00:00:00Z");
+    let freed = freed.header("Connection", "close");
+    until("the place of a reader that takes nothing is free", || {
+        let answer = freed.begin(gateway.admin_address()).rest();
+        answer.starts_with("HTTP/1.1 200").then_some(())
+    });
+    drop(second);
     gateway.stop();
 }
 

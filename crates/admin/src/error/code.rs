@@ -274,7 +274,7 @@ codes! {
             request again.",
     }
     TooManyExports {
-        cause: "The process has 2 exports in progress.",
+        cause: "The process has 2 exports in progress, or the admin key has one.",
         label: "too_many_exports", status: 429, kind: RATE_LIMIT, retry: true,
         message: "2 exports are in progress, which is the most at once. Send the same request again when one is \
             complete.",

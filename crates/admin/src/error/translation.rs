@@ -39,6 +39,10 @@ impl From<AccountsError> for Problem {
             AccountsError::ExportsBusy => {
                 Self { retry_after: EXPORT_RETRY_SECONDS, ..Self::new(Code::TooManyExports) }
             }
+            error @ AccountsError::ExportInProgress(_) => Self {
+                retry_after: EXPORT_RETRY_SECONDS,
+                ..Self::told(Code::TooManyExports, sentence(&error.to_string()))
+            },
             error @ AccountsError::NoSecret => logged(Code::InternalError, &error),
             AccountsError::NoRandom(cause) => logged(Code::InternalError, &*cause),
             AccountsError::Unavailable(cause) => logged(Code::StorageUnavailable, &*cause),

@@ -169,7 +169,7 @@ const EXAMPLES: &[[&str; 2]] = &[
     ],
     [
         "holdfast usage report --from 2026-11-01 --to 2026-12-01 --by wallet",
-        "holdfast usage report --by day,model --wallet acme --format csv",
+        "holdfast usage report --by hour,key --wallet acme --output hours.csv",
     ],
     [
         "holdfast usage exclude-costs --dry-run",

@@ -1,5 +1,7 @@
 //! Arguments of `holdfast usage`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand, ValueEnum};
 use holdfast_accounts::{Reason, Reference};
 
@@ -47,6 +49,9 @@ pub struct Report {
     /// Format of the output [default: a table on a terminal, else lines with tabs]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
+    /// Write a file to this path when all of it came: CSV, or the lines of --format jsonl [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
     #[command(flatten)]
     pub columns: ColumnChoice,
 }
@@ -73,8 +78,10 @@ pub enum UsageBy {
 pub enum Format {
     /// For people
     Table,
-    /// For spreadsheets: RFC 4180
+    /// For spreadsheets: RFC 4180, all rows, and a last one `closing` with their number
     Csv,
+    /// For programs: a JSON object on each line, the last one `closing` with their number
+    Jsonl,
     /// The same as --json
     Json,
 }

@@ -11,6 +11,7 @@ use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{GroupBy, Grouping};
 use holdfast_domain::usage::MeterKind;
 use holdfast_wire::api::rfc3339;
+use holdfast_wire::file::FileFormat;
 use serde_json::Value;
 
 use super::sheet::given;
@@ -18,6 +19,7 @@ use super::{Desk, key, wallet};
 use crate::arguments::{Format, Report, UsageBy};
 use crate::door::DoorError;
 use crate::failure::{CommandFailure, Result};
+use crate::file_output::FileOutput;
 use crate::output::{self, Output};
 use crate::table::{Column, Table};
 use crate::view::{amount, member, text};
@@ -37,14 +39,16 @@ const AMOUNTS: [&str; 6] = [
 pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result {
     let Period { from, to } = report.period.period()?;
     let by = grouping(&report.by)?;
-    let form = match format(desk.output, report.format)? {
-        None if report.columns.is_default() => ReportFormat::Csv,
-        None => {
+    let form = match format(desk.output, report.format, report.output.is_some())? {
+        WrittenFormat::File(format) if report.columns.is_default() => ReportFormat::File(format),
+        WrittenFormat::File(_) => {
             return Err(CommandFailure::Usage(anyhow!(
-                "a CSV file has every column: leave --columns and --wide out"
+                "a file has every column: leave --columns and --wide out"
             )));
         }
-        Some(output) => ReportFormat::Table(Table::new(output, &report.columns, &columns(by))?),
+        WrittenFormat::Table(output) => {
+            ReportFormat::Table(Table::new(output, &report.columns, &columns(by))?)
+        }
     };
     let keys: Vec<_> = by.keys().map(member_of).collect();
     let query = [
@@ -58,12 +62,12 @@ pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result {
     ];
     let nothing = "usage was not summed";
     match form {
-        ReportFormat::Csv => {
-            let file = desk.door.file("/usage", &given(&query)).await;
-            let file = file.map_err(|error| error.because(nothing))?;
-            // Its last column is `incomplete`.
-            note_incomplete(file.lines().any(|row| row.ends_with(",true")));
-            output::text(&file)
+        ReportFormat::File(format) => {
+            let file = FileOutput::create(report.output.as_deref(), format)?;
+            let is_incomplete =
+                desk.door.download(("/usage", &given(&query)), file, nothing).await?;
+            note_incomplete(is_incomplete);
+            Ok(())
         }
         ReportFormat::Table(table) => {
             let found = desk.door.get("/usage", &given(&query)).await;
@@ -111,23 +115,38 @@ const fn key_of(by: UsageBy) -> GroupBy {
     }
 }
 
-/// Format of a report: CSV, or one of the formats that every command has.
+/// Form of a report: a file, or one of the formats that every command has.
 enum ReportFormat {
-    Csv,
+    File(FileFormat),
     Table(Table),
 }
 
-/// Format of the output by the options; none for CSV.
-fn format(output: Output, format: Option<Format>) -> Result<Option<Output>> {
-    match (format, output) {
-        (None, output) => Ok(Some(output)),
-        (Some(Format::Json), _) => Ok(Some(Output::Json)),
-        (Some(Format::Csv | Format::Table), Output::Json) => Err(CommandFailure::Usage(anyhow!(
-            "--json prints JSON: leave it out or leave --format out"
-        ))),
-        (Some(Format::Csv), Output::Table | Output::Plain) => Ok(None),
-        (Some(Format::Table), Output::Table | Output::Plain) => Ok(Some(Output::Table)),
-    }
+/// Format by the options.
+enum WrittenFormat {
+    File(FileFormat),
+    Table(Output),
+}
+
+fn format(output: Output, format: Option<Format>, has_file: bool) -> Result<WrittenFormat> {
+    let is_json = matches!(output, Output::Json);
+    let usage = |message| Err(CommandFailure::Usage(anyhow!("{message}")));
+    Ok(match format {
+        Some(Format::Csv | Format::Jsonl | Format::Table) if is_json => {
+            return usage("--json prints JSON: leave it out or leave --format out");
+        }
+        None if is_json && has_file => {
+            return usage("--json prints JSON: leave it out or leave --output out");
+        }
+        Some(Format::Table | Format::Json) if has_file => {
+            return usage("--output writes CSV or JSON lines: --format takes csv or jsonl with it");
+        }
+        None if has_file => WrittenFormat::File(FileFormat::Csv),
+        None => WrittenFormat::Table(output),
+        Some(Format::Csv) => WrittenFormat::File(FileFormat::Csv),
+        Some(Format::Jsonl) => WrittenFormat::File(FileFormat::JsonLines),
+        Some(Format::Json) => WrittenFormat::Table(Output::Json),
+        Some(Format::Table) => WrittenFormat::Table(Output::Table),
+    })
 }
 
 /// Name of a key in the API.

@@ -27,13 +27,14 @@ pub(super) enum Download {
 }
 
 impl Door {
-    /// Writes a file of the API. `nothing` names in an error what was not done.
+    /// Writes a file of the API, and returns true if a row of it is marked as incomplete. `nothing` names in an error
+    /// the work that was not done.
     pub(crate) async fn download(
         &self,
         (path, query): (&str, &[(&str, &str)]),
         mut file: FileOutput,
         nothing: &str,
-    ) -> Result {
+    ) -> Result<bool> {
         let format = file.format().extension();
         let query = [query, &[("format", format)]].concat();
         let request = request(&Method::GET, path, &query, &Bytes::new());

@@ -47,12 +47,6 @@ impl Reply {
         serde_json::from_slice(self.good()?).ok().ok_or(DoorError::NotTheApi)
     }
 
-    /// The text of a good answer that is a file.
-    pub(super) fn text(self) -> Result<String, DoorError> {
-        let body = self.good()?.to_vec();
-        String::from_utf8(body).ok().ok_or(DoorError::NotTheApi)
-    }
-
     /// The body of a good answer.
     fn good(&self) -> Result<&[u8], DoorError> {
         if (200..300).contains(&self.status) { Ok(&self.body) } else { Err(self.error()) }

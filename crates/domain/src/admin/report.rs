@@ -15,6 +15,7 @@ use async_trait::async_trait;
 pub use self::export::{
     EXPORT_PAGE, EXPORT_ROWS_MAX, EXPORTS_AT_ONCE, ExportError, ExportPages, LedgerExport,
     LedgerOperation, LedgerPosting, LedgerQuery, LedgerRow, LedgerWallet, StatementExport,
+    UsageExport,
 };
 pub use self::statement::{
     AmountOverflow, EntryPlace, Statement, StatementBalance, StatementEntry, StatementLine,
@@ -137,6 +138,13 @@ pub trait Reports: Send + Sync {
         period: Period,
         rows_max: u64,
     ) -> Result<StatementExport, ExportError>;
+
+    /// Begins an export of usage that finished in a period: every group that [`Reports::usage`] has, once.
+    async fn export_usage(
+        &self,
+        query: UsageQuery,
+        rows_max: u64,
+    ) -> Result<UsageExport, ExportError>;
 
     /// Begins an export of payments and charges, up to now. A charge counts at the moment at which it was settled.
     async fn export_ledger(

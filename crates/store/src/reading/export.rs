@@ -4,6 +4,7 @@
 //! table scan    numbers (after, up to]  (after, up to]  …        parts of a table, in the order of its numbers
 //! statement     1. ends of the period   2. opening, count and first entry of each part   3. rows, merged
 //! ledger        1. count, unless the tables are short            2. rows of postings, then of operations
+//! usage         1. parts of at most 20,000 summed rows           2. sums of each part, in a snapshot of its own
 //! ```
 //!
 //! No statement returns more than 20,000 rows, and no snapshot lasts longer than one statement: the log of
@@ -13,6 +14,7 @@
 
 mod ledger;
 mod statement;
+mod usage;
 
 use std::sync::Arc;
 
@@ -24,6 +26,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 pub(super) use self::ledger::LedgerPages;
 pub(super) use self::statement::StatementPages;
+pub(super) use self::usage::UsagePages;
 use crate::error::unavailable;
 use crate::rows::{BadRow, Cells};
 use crate::schema::blob;
@@ -171,4 +174,15 @@ impl TableScan {
         self.after = up_to;
         Ok(Some(Part { table, after, up_to }))
     }
+}
+
+/// More rows than were there at the beginning.
+#[derive(Debug, thiserror::Error)]
+#[error("an export came to more rows than it may have")]
+struct BoundPassed;
+
+/// Number of rows that may follow a page of so many.
+fn room_after(room: u64, page: usize) -> Result<u64, Unavailable> {
+    let rows = u64::try_from(page).unwrap_or(u64::MAX);
+    room.checked_sub(rows).ok_or_else(|| unavailable(BoundPassed))
 }

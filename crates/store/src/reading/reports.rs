@@ -5,11 +5,11 @@ use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{
     EntryPlace, ExportError, LedgerExport, LedgerQuery, Reports, Statement, StatementExport,
-    UsageError, UsageQuery, UsageRow,
+    UsageError, UsageExport, UsageQuery, UsageRow,
 };
 use holdfast_domain::ports::Unavailable;
 
-use super::export::{LedgerPages, StatementPages};
+use super::export::{LedgerPages, StatementPages, UsagePages};
 use super::statement::{self, StatementSpan};
 use super::usage;
 use crate::store::Store;
@@ -18,7 +18,8 @@ use crate::store::Store;
 impl Reports for Store {
     async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, UsageError> {
         let rows_max = query.rows_max.unwrap_or(u32::MAX);
-        let rows = self.report_transaction(move |db| Box::pin(usage::report(db, query))).await?;
+        let rows =
+            self.report_transaction(move |db| Box::pin(usage::report(db, query, None))).await?;
         rows.ok_or(UsageError::TooManyRows(rows_max))
     }
 
@@ -49,6 +50,14 @@ impl Reports for Store {
         rows_max: u64,
     ) -> Result<StatementExport, ExportError> {
         StatementPages::begin(self.export_reader()?, wallet, period, rows_max).await
+    }
+
+    async fn export_usage(
+        &self,
+        query: UsageQuery,
+        rows_max: u64,
+    ) -> Result<UsageExport, ExportError> {
+        UsagePages::begin(self.export_reader()?, query, rows_max).await
     }
 
     async fn export_ledger(

@@ -66,6 +66,9 @@ const DAYS_OF_MONTH: u64 = 31;
 
 const SUMMED: &str = "SELECT steps, operations_to, postings_to FROM usage_summed";
 
+/// Wallets of a part of a report: those after the first id, up to the second one.
+pub(super) type WalletRange = [WalletId; 2];
+
 /// A report in the making.
 struct Report<'r> {
     db: &'r ReadTransaction,
@@ -74,21 +77,24 @@ struct Report<'r> {
     summed_to: i64,
     sums: Sums,
     rows_max: Option<u32>,
+    wallets: Option<WalletRange>,
     /// True where there are more groups than rows may be.
     is_too_long: bool,
 }
 
-/// The rows of a report; `None` where there are more of them than it may have.
+/// The rows of a report, or of the part of it with some wallets; `None` where there are more of them than it may have.
 pub(super) async fn report(
     db: &ReadTransaction,
     UsageQuery { by, filter, period, rows_max }: UsageQuery,
+    wallets: Option<WalletRange>,
 ) -> Result<Option<Vec<UsageRow>>, ReadError> {
     let filter = with_wallet(db, filter).await?;
     let keys = by.keys().collect();
     let sums = Sums::default();
     let summed = summed(db).await?;
     let summed_to = summed.operations_to;
-    let mut report = Report { db, keys, filter, summed_to, sums, rows_max, is_too_long: false };
+    let is_too_long = false;
+    let mut report = Report { db, keys, filter, summed_to, sums, rows_max, wallets, is_too_long };
     let (from, to) = period.bounds();
     let all = numbers::<operation::Entity>(db, operation::Column::Seq).await?;
     let postings = numbers::<posting::Entity>(db, posting::Column::Seq).await?;
@@ -131,9 +137,10 @@ impl Report<'_> {
             return Ok(());
         }
         let groups_max = self.groups_max();
-        let Self { db, keys, filter, sums, rows_max, is_too_long, summed_to } = self;
-        let summed_to = *summed_to;
-        let mut select = statement(&Scope { dialect: db.dialect(), keys, filter, summed_to });
+        let Self { db, keys, filter, sums, rows_max, wallets, is_too_long, summed_to } = self;
+        let (summed_to, wallets) = (*summed_to, *wallets);
+        let mut select =
+            statement(&Scope { dialect: db.dialect(), keys, filter, wallets, summed_to });
         if let Some(groups_max) = groups_max {
             select.limit(groups_max.saturating_add(1));
         }

@@ -93,7 +93,13 @@ fn a_report_reads_rows_by_an_index_and_sorts_no_more_than_a_page() {
             ),
             (&everybody, &Selection::Late, "SEARCH operations USING INTEGER PRIMARY KEY (rowid=?)"),
         ] {
-            let scope = Scope { dialect: Dialect::Sqlite, keys: &[by], filter, summed_to: 0 };
+            let scope = Scope {
+                dialect: Dialect::Sqlite,
+                keys: &[by],
+                filter,
+                wallets: None,
+                summed_to: 0,
+            };
             let page = DbBackend::Sqlite.build(&scope.operations(selection, &(0..1)));
             let mut plan = plan(&connection, &page.sql);
             assert_eq!(plan.first().map(String::as_str), Some(expected), "{plan:#?}");
@@ -101,8 +107,13 @@ fn a_report_reads_rows_by_an_index_and_sorts_no_more_than_a_page() {
             plan.retain(|line| line != "SCAN late_ends");
             assert!(!plan.iter().any(|line| reads_a_table(line)), "{plan:#?}");
         }
-        let scope =
-            Scope { dialect: Dialect::Sqlite, keys: &[by], filter: &customer, summed_to: 0 };
+        let scope = Scope {
+            dialect: Dialect::Sqlite,
+            keys: &[by],
+            filter: &customer,
+            wallets: None,
+            summed_to: 0,
+        };
         let hours = DbBackend::Sqlite.build(&scope.hours(&(0..1)));
         let plan = plan(&connection, &hours.sql);
         let expected = "SEARCH usage_hours USING PRIMARY KEY (wallet_id=? AND hour>? AND hour<?)";

@@ -3,7 +3,7 @@
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{
     EXPORT_ROWS_MAX, ExportError, ExportPages, GroupBy, Grouping, LedgerQuery, LedgerRow,
-    Reports as _, Statement, UsageQuery,
+    Reports as _, Statement, UsageQuery, UsageRow,
 };
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::{Event, Micros, Timestamp, WalletId};
@@ -13,6 +13,7 @@ use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, refuse};
 use crate::filled::fill;
 use crate::raw::Raw;
 use crate::scratch::Home;
+use crate::usage_sums::steps::sum_all;
 
 /// Operations of a filled book: of its first wallet there are two parts, of all wallets three.
 const FILLED: i64 = 14_000;
@@ -127,6 +128,11 @@ async fn an_export_beyond_the_bound_is_refused_with_its_rows(home: &impl Home) {
     let operation = tenant.admit(&tenant.claim().build()).await;
     tenant.step(operation.id, finish(&operation, 20, 10)).await;
     let store = home.store();
+    let usage =
+        |rows_max| store.export_usage(UsageQuery::all(Grouping::by(GroupBy::Day)), rows_max);
+    let refused = usage(0).await;
+    assert!(matches!(refused.err(), Some(ExportError::TooManyRows { rows: 1, rows_max: 0 })));
+    drop(usage(1).await.unwrap());
     // Deposit, hold, charge and rest; deposit and charge.
     let statement = store.export_statement(tenant.wallet, Period::default(), 3).await;
     assert!(matches!(statement.err(), Some(ExportError::TooManyRows { rows: 4, rows_max: 3 })));
@@ -147,6 +153,61 @@ async fn a_third_export_is_refused_until_one_is_dropped(home: &impl Home) {
     assert!(matches!(begin().await, Err(ExportError::Busy)));
     drop((second, third));
     begin().await.unwrap();
+}
+
+/// Rows of an export, sorted as a report is.
+async fn exported_usage(home: &impl Home, query: UsageQuery) -> Vec<UsageRow> {
+    let export = home.store().export_usage(query, EXPORT_ROWS_MAX).await.unwrap();
+    let mut all = rows(export.pages).await;
+    all.sort_by(|a, b| (&a.group, &a.second, a.currency).cmp(&(&b.group, &b.second, b.currency)));
+    all
+}
+
+/// Groups of hours and API keys, more of them than a page has, before and after they are summed.
+async fn an_export_of_usage_is_the_report_in_one(home: &impl Home) {
+    use GroupBy::{ApiKey, Day, Hour, Model, Month, Wallet};
+    let mut raw = Raw::reckless(home).await;
+    fill(&mut raw, FILLED).await;
+    add_transfers(&mut raw).await;
+    let begin = raw.number("SELECT min(created_at) FROM operations").await;
+    let moment = |days: i64| Some(Timestamp::from_micros(begin + days * 86_400_000_000 + 1_700));
+    let groupings = [
+        Grouping::by(Hour),
+        Grouping::by(Wallet),
+        Grouping::by_both(Hour, ApiKey).unwrap(),
+        Grouping::by_both(Day, Wallet).unwrap(),
+        Grouping::by_both(Month, Model).unwrap(),
+        Grouping::by_both(ApiKey, Model).unwrap(),
+    ];
+    for state in 0..3 {
+        for by in groupings {
+            for period in [Period::default(), Period { from: moment(3), to: moment(17) }] {
+                let query = UsageQuery { period, ..UsageQuery::all(by) };
+                let report = home.store().usage(query.clone()).await.unwrap();
+                assert!(!report.is_empty());
+                let export = exported_usage(home, query).await;
+                assert!(export == report, "an export by {by:?} of {period:?} is another report");
+            }
+        }
+        match state {
+            0 => drop(sum_all(home.store()).await),
+            _ => multiply_hours(&mut raw, state).await,
+        }
+    }
+    let by = Grouping::by_both(Hour, ApiKey).unwrap();
+    assert!(exported_usage(home, UsageQuery::all(by)).await.len() > 20_000);
+}
+
+/// Copies the summed rows into later hours.
+async fn multiply_hours(raw: &mut Raw, times: i64) {
+    let columns = "api_key_id, model, route, completed, refused, abandoned, estimated, input, cached_input,
+        cache_write, audio_input, output, reasoning, audio_output, request, image, charge, shortfall, refunded,
+        exposure, costs_excluded, costed, provider_cost, margin";
+    raw.run(&format!(
+        "INSERT INTO usage_hours (wallet_id, hour, {columns})
+         SELECT wallet_id, hour + 3600000000 * 1500 * {times}, {columns} FROM usage_hours"
+    ))
+    .await;
 }
 
 /// What is booked after the beginning is in no page, and changes no balance of one.
@@ -208,5 +269,6 @@ crate::scratch::on_every_store! {
     an_export_beyond_the_bound_is_refused_with_its_rows,
     a_third_export_is_refused_until_one_is_dropped,
     an_export_is_of_its_beginning,
+    an_export_of_usage_is_the_report_in_one,
     revenue_of_all_hours_is_that_of_the_ledger,
 }

@@ -4,7 +4,7 @@
 
 mod altered;
 mod exclusion;
-mod steps;
+pub(crate) mod steps;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::{Currency, Timestamp};
 
-use super::{CLOSING, FileCell, FileFormat};
+use super::{CLOSING, FileCell, FileFormat, OPENING};
 use crate::api::rfc3339;
 
 /// Names of the columns: the balances are those after the entry, as the opening and the closing row have
@@ -44,7 +44,7 @@ impl StatementFileRows {
     #[must_use]
     pub fn opening(&self, opening: StatementBalance) -> String {
         let [none, omitted] = [FileCell::Nothing, FileCell::Count(0)];
-        let row = self.total("opening", self.period.from, opening, [omitted, none]);
+        let row = self.total(OPENING, self.period.from, opening, [omitted, none]);
         self.format.head(&COLUMNS) + &row
     }
 

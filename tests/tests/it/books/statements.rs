@@ -394,23 +394,27 @@ fn a_table_shows_units_and_a_plain_csv_shows_micros() {
     let lines: Vec<_> = csv.split("\r\n").collect();
     assert_eq!(
         lines[0],
-        "wallet_id,wallet_name,currency,completed,refused,abandoned,estimated,costed,input,cached_input,\
+        "kind,wallet_id,wallet_name,currency,completed,refused,abandoned,estimated,costed,input,cached_input,\
          cache_write,audio_input,output,reasoning,audio_output,request,image,charge_micros,\
          shortfall_micros,refunded_micros,provider_cost_micros,margin_micros,exposure_micros,\
-         costs_excluded,incomplete"
+         costs_excluded,incomplete,rows"
     );
-    assert_eq!((lines.len(), lines[4]), (5, ""), "each line ends: {csv:?}");
+    assert_eq!((lines.len(), lines[5]), (6, ""), "each line ends: {csv:?}");
+    assert!(lines[4].starts_with("closing,") && lines[4].ends_with(",3"), "{csv:?}");
     let first =
-        format!("{},\"'=HYPERLINK(\"\"x\"\", A1), or so\",USD,", text(&rows[0], "wallet_id"));
+        format!("usage,{},\"'=HYPERLINK(\"\"x\"\", A1), or so\",USD,", text(&rows[0], "wallet_id"));
     assert!(lines[1].starts_with(&first), "no formula, and quoted: {csv}");
     let model = books.report("model", &["--format", "csv"]).ok();
-    assert!(model.starts_with("model,currency,completed,"), "{model}");
+    assert!(model.starts_with("kind,model,currency,completed,"), "{model}");
 }
 
 /// Reads CSV and prints its rows as JSON objects.
 const READ: &str = "import csv, json, sys
 with open(sys.argv[1], newline='') as file:
-    print(json.dumps(list(csv.DictReader(file, strict=True))))
+    rows = list(csv.DictReader(file, strict=True))
+    assert rows.pop()['kind'] == 'closing'
+    assert all([row.pop('kind'), row.pop('rows')] == ['usage', ''] for row in rows)
+    print(json.dumps(rows))
 ";
 
 #[test]

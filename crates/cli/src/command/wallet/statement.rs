@@ -62,7 +62,8 @@ pub(super) async fn export(
     let path = format!("/wallets/{}/statement", text(wallet, "id"));
     let [from, to] = [period.from, period.to].map(|bound| bound.map(rfc3339));
     let query = [("from", from), ("to", to)];
-    desk.door.download((&path, &given(&query)), file, "the book was not read").await
+    desk.door.download((&path, &given(&query)), file, "the book was not read").await?;
+    Ok(())
 }
 
 /// Prints the statement of a wallet.

@@ -11,7 +11,7 @@
 
 use async_trait::async_trait;
 
-use super::{StatementBalance, StatementEntry};
+use super::{StatementBalance, StatementEntry, UsageRow};
 use crate::admin::posting::PostingDetails;
 use crate::debug_as;
 use crate::ledger::PostingKind;
@@ -130,6 +130,15 @@ pub struct LedgerOperation {
     /// Name of that key; missing only in a damaged ledger.
     pub api_key_name: Option<String>,
 }
+
+/// Export of usage.
+pub struct UsageExport {
+    /// Sums of groups: of one span of time after another if the groups have one, sorted within each page. A page is of
+    /// the moment at which it is read, so that refunds and late costs of meanwhile are in later pages only.
+    pub pages: Box<dyn ExportPages<UsageRow>>,
+}
+
+debug_as!(UsageExport: "UsageExport");
 
 /// Export of payments and charges.
 pub struct LedgerExport {

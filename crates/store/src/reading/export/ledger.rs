@@ -20,7 +20,7 @@ use holdfast_domain::ports::Unavailable;
 use holdfast_domain::{ApiKeyId, OperationId, PostingId, WalletId};
 use sea_orm::{QueryResult, Value};
 
-use super::{ExportReader, ExportedTable, Part, TableScan};
+use super::{ExportReader, ExportedTable, Part, TableScan, room_after};
 use crate::error::unavailable;
 use crate::options::CREATION_DISORDER;
 use crate::rows::entity::posting_details;
@@ -139,18 +139,12 @@ impl ExportPages<LedgerRow> for LedgerPages {
             if rows.is_empty() {
                 continue;
             }
-            let count = u64::try_from(rows.len()).unwrap_or(u64::MAX);
-            self.room = self.room.checked_sub(count).ok_or_else(|| unavailable(BoundPassed))?;
+            self.room = room_after(self.room, rows.len())?;
             return Ok(Some(rows));
         }
         Ok(None)
     }
 }
-
-/// More rows than were there at the beginning.
-#[derive(Debug, thiserror::Error)]
-#[error("an export came to more rows than it may have")]
-struct BoundPassed;
 
 /// Reads [`COLUMNS`].
 fn row(cells: &mut Cells<'_>) -> Result<LedgerRow, BadRow> {

@@ -52,7 +52,8 @@ pub(crate) async fn mismatches(db: &ReadTransaction) -> Result<Vec<String>, Read
     let filter = UsageFilter::default();
     let summed = summed(db).await?;
     let summed_to = summed.operations_to;
-    let scope = Scope { dialect: db.dialect(), keys: &KEYS, filter: &filter, summed_to };
+    let scope =
+        Scope { dialect: db.dialect(), keys: &KEYS, filter: &filter, wallets: None, summed_to };
     let mut found = Differences::default();
     let mut unreadable: u64 = 0;
     for page in pages(0..summed.operations_to, PAGE) {

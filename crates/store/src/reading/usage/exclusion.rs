@@ -93,8 +93,13 @@ async fn exclusion(db: &mut ReadTransaction) -> Result<Option<CostExclusion>, Re
     }
     let position = summed(db).await?;
     let filter = UsageFilter::default();
-    let scope =
-        |summed_to| Scope { dialect: db.dialect(), keys: &KEYS, filter: &filter, summed_to };
+    let scope = |summed_to| Scope {
+        dialect: db.dialect(),
+        keys: &KEYS,
+        filter: &filter,
+        wallets: None,
+        summed_to,
+    };
     // From the first number on, each such cost is left out; an operation that is not summed yet is
     // the same in both, and corrects nothing.
     let (before, after) = (scope(position.operations_to), scope(0));

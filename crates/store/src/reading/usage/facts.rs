@@ -18,6 +18,7 @@ use sea_orm::ColumnTrait;
 use sea_orm::JoinType;
 use sea_orm::sea_query::{Alias, Expr, ExprTrait as _, Func, Query, SelectStatement};
 
+use super::WalletRange;
 use crate::reading::outstanding::wide_total;
 use crate::rows::entity::operation::{self, Column};
 use crate::rows::entity::{posting, usage_hour, wallet};
@@ -70,6 +71,8 @@ pub(crate) struct Scope<'s> {
     pub(crate) dialect: Dialect,
     pub(crate) keys: &'s [GroupBy],
     pub(crate) filter: &'s UsageFilter,
+    /// Wallets of a part of a report.
+    pub(crate) wallets: Option<WalletRange>,
     /// First number that is not summed yet: operations from here on are judged by their cost.
     pub(crate) summed_to: i64,
 }
@@ -367,6 +370,11 @@ impl Scope<'_> {
             if let Some(id) = id {
                 select.and_where(source.column(name).eq(id.to_vec()));
             }
+        }
+        if let Some([after, up_to]) = self.wallets {
+            let [after, up_to] = [after, up_to].map(|id| id.to_bytes().to_vec());
+            select.and_where(source.column("wallet_id").gt(after));
+            select.and_where(source.column("wallet_id").lte(up_to));
         }
         if let Some(model) = model {
             select.and_where(source.column("model").eq(model.as_str()));

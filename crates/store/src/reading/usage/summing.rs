@@ -140,7 +140,8 @@ async fn step(db: &ReadTransaction, age: Duration) -> Result<Option<SummingStep>
     let ever = i64::MIN..i64::MAX;
     let filter = UsageFilter::default();
     let summed_to = before.operations_to;
-    let scope = Scope { dialect: db.dialect(), keys: &KEYS, filter: &filter, summed_to };
+    let scope =
+        Scope { dialect: db.dialect(), keys: &KEYS, filter: &filter, wallets: None, summed_to };
     let (mut running, mut excluded) = (Vec::new(), Vec::new());
     if !page.is_empty() {
         let numbers = Selection::Numbers(page.clone());
