@@ -307,7 +307,7 @@ impl TestWorld<'_> {
             return Ok(TestRun::not_run());
         };
         needs.env.extend(gateway.env());
-        needs.env.extend(runner::at_once(3));
+        needs.env.extend(runner::at_once(4));
         match self.server {
             Some(server) => needs.env.extend(server.env()),
             // The closing lines have its reason already.

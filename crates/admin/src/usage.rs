@@ -14,7 +14,7 @@ use holdfast_domain::admin::report::{
     Group, GroupBy, Grouping, KnownCost, UsageFilter, UsageQuery, UsageRow,
 };
 use holdfast_domain::usage::MeterKind;
-use holdfast_wire::csv::group_name;
+use holdfast_wire::file::group_name;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -122,7 +122,7 @@ async fn admin_command(desk: &Desk<'_>, command: AdminCommand) -> Result {
         AdminCommand::Operation(command) => operation::run(desk, command).await,
         AdminCommand::Webhook(command) => webhook::run(desk, command).await,
         AdminCommand::Read(command) => read::run(desk, command).await,
-        AdminCommand::Usage(UsageCommand::Report(report)) => usage::run(desk, report).await,
+        AdminCommand::Usage(UsageCommand::Report(report)) => usage::run(desk, *report).await,
         AdminCommand::Usage(UsageCommand::ExcludeCosts { dry_run, reason }) => {
             exclusion::run(desk, exclusion::Order { dry_run, reason }).await
         }

@@ -12,7 +12,7 @@
 //! | `ask`, `address`, `moment`, `month` | parts of a request, addresses within the console, moments as forms write them, months |
 //! | `amount` | numbers of reports as text |
 //! | `paging` | pages of a list |
-//! | `counting`, `report_file` | reports that may take longer than a page, and reports as files |
+//! | `counting` | reports that may take longer than a page |
 //! | `isolation` | typed texts that change nothing around them |
 
 pub(crate) mod address;
@@ -33,7 +33,6 @@ pub(crate) mod page;
 pub(crate) mod paging;
 pub(crate) mod period;
 pub(crate) mod ranking;
-pub(crate) mod report_file;
 pub(crate) mod section;
 pub(crate) mod shell;
 pub(crate) mod tile;

@@ -7,8 +7,6 @@
 
 use holdfast_domain::text::is_seen;
 
-pub use crate::file::{CostColumns, group_name, usage_table as usage};
-
 /// Stands for what is not known, or is none.
 pub(crate) const DASH: &str = "-";
 

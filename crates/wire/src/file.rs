@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 pub use self::check::{FileCheck, FileFault};
 pub use self::ledger::LedgerFileRows;
 pub use self::statement::StatementFileRows;
-pub use self::usage::{CostColumns, UsageFileRows, group_name, usage_table};
+pub use self::usage::{CostColumns, UsageFileRows, group_name};
 use crate::csv::{DASH, chosen, record};
 
 /// Kind of the first row of a statement.

@@ -15,7 +15,7 @@ pub enum UsageCommand {
     /// Refunds count for the operation that they are of, whenever they were made. Amounts are decimal
     /// units in a table, micros in CSV and JSON. A cost or margin that is not known is `-`, null in
     /// JSON.
-    Report(Report),
+    Report(Box<Report>),
     /// Take provider costs above 1,000,000 units of the currency out of the sums, beside the database
     ExcludeCosts {
         /// Count the operations, and change nothing

@@ -80,7 +80,7 @@ struct CountTable<Q, T> {
 #[derive(Debug, Clone)]
 pub(crate) struct Counts<Q, T> {
     known: Arc<Mutex<CountTable<Q, T>>>,
-    limits: CountLimits,
+    pub(crate) limits: CountLimits,
 }
 
 /// Bounds that kinds of reports share.

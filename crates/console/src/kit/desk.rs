@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_accounts::{Accounts, InFlight, Place, Reference, StatementPage, UsageReport};
+use holdfast_accounts::{Accounts, InFlight, Reference, StatementPage, UsageReport};
 use holdfast_admin::AdminOptions;
 use holdfast_domain::admin::listing::{PageRequest, Period};
 use holdfast_domain::admin::report::UsageQuery;
 use holdfast_domain::secret::SessionToken;
 use holdfast_net::UnknownTextLimiter;
-use http::{HeaderMap, StatusCode};
+use http::HeaderMap;
 use tokio::time::Instant;
 
 use crate::audience::Audience;
@@ -26,10 +26,8 @@ use crate::relay::ApiRelay;
 pub(crate) struct Desk {
     pub(crate) accounts: Accounts,
     pub(crate) options: Arc<ConsoleOptions>,
-    usage: Counts<UsageQuery, Arc<UsageReport>>,
+    pub(crate) usage: Counts<UsageQuery, Arc<UsageReport>>,
     statements: Counts<StatementQuery, Arc<StatementPage>>,
-    /// Bounds of reports, of files too.
-    reports: CountLimits,
     /// Answers of the playground that are being written, by their reader.
     pub(crate) relays: InFlight,
     /// Sessions that were let in or begun here, and those that had ended.
@@ -39,9 +37,9 @@ pub(crate) struct Desk {
 impl Desk {
     pub(crate) fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
         let (reports, relays) = (CountLimits::new(), InFlight::of_relays());
-        let (usage, statements) = (Counts::new(reports.clone()), Counts::new(reports.clone()));
+        let (usage, statements) = (Counts::new(reports.clone()), Counts::new(reports));
         let (options, sessions) = (Arc::new(options), Arc::default());
-        Self { accounts, options, usage, statements, reports, relays, sessions }
+        Self { accounts, options, usage, statements, relays, sessions }
     }
 
     /// Has the browser show this session from now on, and the guard look it up however many forged ones come from
@@ -92,14 +90,6 @@ impl Desk {
             Ok((Arc::new(statement), at))
         };
         self.statements.read(&visitor.principal, &asked, self.deadline(), count).await
-    }
-
-    /// A place for a file of a report, until it is dropped: the database has few readers for them.
-    pub(crate) fn begin_report(&self, visitor: &Visitor) -> Result<Place, Failure> {
-        let message =
-            "You have a report on the way, and have one at once. Load this page again in a moment.";
-        let busy = || Failure::new(StatusCode::TOO_MANY_REQUESTS, message);
-        self.reports.of_readers.enter(visitor.principal.actor).ok_or_else(busy)
     }
 }
 

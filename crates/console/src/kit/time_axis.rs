@@ -4,7 +4,7 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{Group, GroupBy};
 use holdfast_domain::limits::Counter;
-use holdfast_wire::csv::group_name;
+use holdfast_wire::file::group_name;
 
 use crate::kit::moment::{day_after, day_of, days_before, hour_after, hour_of};
 

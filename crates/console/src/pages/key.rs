@@ -15,7 +15,7 @@ use holdfast_domain::admin::{UseCase, WalletRecord};
 use holdfast_domain::credential::{ApiKey, Bearer, MODELS_MAX};
 use holdfast_domain::limits::{CountLimit, Counter, SpendWindow};
 use holdfast_domain::{Micros, Timestamp};
-use holdfast_wire::csv::group_name;
+use holdfast_wire::file::group_name;
 use uuid::Uuid;
 
 use crate::failure::Failure;

@@ -280,7 +280,7 @@ async fn report(
 fn ranking(customers: &UsageReport, currency: Currency, is_one: bool) -> Section {
     let of_currency = customers.rows.iter().filter(|row| row.currency == currency);
     let customer = |row: &UsageRow| RankingEntry {
-        name: holdfast_wire::csv::group_name(&row.group),
+        name: holdfast_wire::file::group_name(&row.group),
         href: usage::wallet(&row.group).map(|id| {
             address_of(&[("period", "month"), ("wallet", &id.to_string())], currency, is_one)
         }),

@@ -6,11 +6,11 @@
 mod view;
 
 use axum::response::Response;
-use holdfast_accounts::UsageReport;
+use holdfast_admin::usage_file;
 use holdfast_domain::admin::listing::{PageCursor, Period};
 use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
 use holdfast_domain::{Currency, Timestamp};
-use holdfast_wire::csv::{self, CostColumns};
+use holdfast_wire::file::FileFormat;
 
 use self::view::{drawn, sorted, table, tiles};
 use crate::failure::Failure;
@@ -23,7 +23,6 @@ use crate::kit::moment;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO, altered};
-use crate::kit::report_file::report_file;
 use crate::kit::section::{Choices, Filter, Section};
 use crate::kit::time_axis::Step;
 use crate::kit::visit::Visit;
@@ -120,19 +119,15 @@ fn shown(
     Ok(table.next(pages.next(next)?).link(file).into())
 }
 
-/// The same report as a file, in all currencies.
+/// The same report as a file, in all currencies, as it is read.
 pub(crate) async fn download(visit: Visit) -> Result<Response, Failure> {
     let now = visit.accounts().clock().await?;
     let period = PERIOD.read(&visit.query, now)?;
     let step = Step::of_period(period, now);
     let by = grouping(&visit.query, step)?;
-    let _place = visit.desk.begin_report(&visit.visitor)?;
     let asked = asked(&visit, by, period).await?;
-    let UsageReport { rows, shows_costs } =
-        visit.accounts().usage(visit.principal(), asked).await?;
-    let costs = if shows_costs { CostColumns::Shown } else { CostColumns::Hidden };
-    let csv_type = "text/csv; charset=utf-8; header=present";
-    report_file("usage.csv", csv_type, move || csv::usage(by, &rows, costs)).await
+    let file = visit.accounts().export_usage(visit.principal(), asked).await?;
+    Ok(usage_file(file, FileFormat::Csv))
 }
 
 async fn asked(visit: &Visit, by: Grouping, period: Period) -> Result<UsageQuery, Failure> {

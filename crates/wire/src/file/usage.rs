@@ -84,13 +84,6 @@ impl UsageFileRows {
     }
 }
 
-/// The sums of a report, with the names of the columns above them.
-#[must_use]
-pub fn usage_table(by: Grouping, rows: &[UsageRow], costs: CostColumns) -> String {
-    let file = UsageFileRows::new(FileFormat::Csv, by, costs);
-    iter::once(file.head()).chain(rows.iter().map(|row| file.row(row))).collect()
-}
-
 fn group_columns(by: GroupBy) -> &'static [&'static str] {
     match by {
         GroupBy::Hour => &["hour"],

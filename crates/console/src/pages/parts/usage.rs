@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::admin::report::{Group, Totals, UsageRow};
 use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
-use holdfast_wire::csv::group_name;
+use holdfast_wire::file::group_name;
 
 use crate::kit::amount::{cents, percent};
 use crate::kit::cell::{Tone, money};

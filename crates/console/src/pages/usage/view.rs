@@ -6,7 +6,7 @@ use holdfast_domain::admin::report::{Group, GroupBy, Grouping, Totals, UsageQuer
 use holdfast_domain::limits::Counter;
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Timestamp};
-use holdfast_wire::csv::group_name;
+use holdfast_wire::file::group_name;
 use tokio::time::Instant;
 
 use super::{FIRST, FROM, ON, PRESET, SECOND, TO, address_with, label};

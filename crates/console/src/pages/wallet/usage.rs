@@ -4,7 +4,7 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{Group, GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
-use holdfast_wire::csv::group_name;
+use holdfast_wire::file::group_name;
 
 use crate::failure::Failure;
 use crate::kit::address::with_query;
