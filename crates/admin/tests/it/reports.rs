@@ -119,9 +119,10 @@ async fn a_cost_that_is_not_known_is_not_zero() {
     let path = format!("/usage?by=wallet,api_key&format=csv&wallet_id={wallet}");
     let file = text(&world.get(&path).await);
     let lines: Vec<_> = file.split("\r\n").collect();
-    assert!(lines[0].starts_with("wallet_id,wallet_name,api_key_id,api_key_name,currency,"));
-    assert!(lines[1].starts_with(&format!("{wallet},acme,{api_key},")), "{file}");
-    assert_eq!((lines.len(), lines[2]), (3, ""), "{file}");
+    assert!(lines[0].starts_with("kind,wallet_id,wallet_name,api_key_id,api_key_name,"));
+    assert!(lines[1].starts_with(&format!("usage,{wallet},acme,{api_key},")), "{file}");
+    assert!(lines[2].starts_with("closing,") && lines[2].ends_with(",1"), "{file}");
+    assert_eq!((lines.len(), lines[3]), (4, ""), "{file}");
 }
 
 #[tokio::test]

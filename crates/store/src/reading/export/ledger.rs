@@ -66,12 +66,15 @@ impl LedgerPages {
         // A row has the clock of its transaction, which may commit so much later.
         let settled = now.before(CREATION_DISORDER);
         let until = query.to.min(settled);
+        // Rows of this moment too: moments are whole milliseconds, in which a charge and the export may fall.
+        let after_now = Timestamp::from_micros(now.as_micros().saturating_add(1));
+        let read = LedgerQuery { to: query.to.min(after_now), ..query };
         let query = LedgerQuery { to: query.to.min(now), ..query };
         let mut scans = VecDeque::new();
         for table in [ExportedTable::Postings, ExportedTable::Operations] {
             scans.push_back(TableScan::of_now(&reader, table, query.wallet).await?);
         }
-        let pages = Self { reader, query, scans, room: rows_max };
+        let pages = Self { reader, query: read, scans, room: rows_max };
         let possible = pages.scans.iter().map(|scan| scan.last.unsigned_abs());
         if possible.fold(0, u64::saturating_add) > rows_max {
             let rows = pages.count().await?;
