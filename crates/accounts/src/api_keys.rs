@@ -6,7 +6,7 @@
 //!
 //! A secret is money. It is shown once, to the principal that has the key issued or rotated, and only if this
 //! very request created it: a repetition finds the key and no secret, and the key is rotated for another one.
-//! It is made before the command, because only its verifier goes to the store.
+//! The secret is made before the command, because only its verifier goes to the store.
 //!
 //! Never in here: a judgement that time or a setting changes, such as of an end or of the wallet's `key_spend`.
 //! The command carries the flag that its actor is bound ([`is_bounded`]), and is judged after its request key

@@ -47,7 +47,7 @@ pub struct UsageFile {
     pub query: UsageQuery,
     /// False if the principal may not see what usage cost the operator.
     pub shows_costs: bool,
-    /// Its rows.
+    /// Rows of the export.
     pub export: UsageExport,
     /// Place of the export among those of its actor.
     pub place: Place,

@@ -18,7 +18,7 @@ const RELAYS_MAX: u32 = 4;
 /// Counter of requests in flight by sender. A sender without any has no entry.
 #[derive(Debug, Clone)]
 pub struct InFlight {
-    /// One lock: an actor's count is compared and raised in one step, or two requests could take the last place.
+    /// Counts under a single lock: an actor's count is compared and raised in one step, or two requests could take the last place.
     counts: Arc<Mutex<HashMap<ActorId, u32>>>,
     most: u32,
 }

@@ -79,7 +79,7 @@ impl FileOutput {
         }
     }
 
-    /// Removes the partial file, and says why it is incomplete.
+    /// Removes the partial file. The failure names why the file is incomplete.
     pub(crate) fn discard(self, error: anyhow::Error) -> CommandFailure {
         let is_pipe = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
         let Some(PartialFile { file, partial, path }) = self.file else {

@@ -11,7 +11,7 @@
 //! none. Commands come one after the other: each takes the head of the audit log first, so that no other
 //! command changes the facts that it has read.
 //!
-//! Its request key makes a command safe to repeat, for ever: it is bound in the transaction of the change, and
+//! The request key makes a command safe to repeat, for ever: it is bound in the transaction of the change, and
 //! only by that. A refusal binds no key.
 //!
 //! Never in here: authorization of a person, which is judged before a command is made ([`role`]);

@@ -1,7 +1,7 @@
 //! HTTP/1.1 front of the gateway: the public API, the operator's listener and the listener for
 //! other nodes.
 //!
-//! This crate turns requests into the engine's words and its replies into statuses, headers and bodies. No
+//! The crate turns requests into the engine's words and its replies into statuses, headers and bodies. No
 //! decision about operations or money is made here. A handler may be dropped at any await, because its client
 //! hung up: no future in here owns work that must finish.
 

@@ -1,6 +1,6 @@
 //! Addresses of an endpoint: all that its name has, each of them judged.
 //!
-//! One address that is not public spoils the name. The owner of the name could else list a public address,
+//! A single address that is not public spoils the name. The owner of the name could else list a public address,
 //! which is judged, and a private one, which is connected to if the public one does not answer.
 
 use std::fmt::Debug;

@@ -1,4 +1,4 @@
-//! `docs/reference/administration-api.md` is what the tables say.
+//! Comparison of `docs/reference/administration-api.md` with the tables.
 
 #[path = "../../examples/api.rs"]
 #[expect(dead_code, reason = "it is run as an example; here only its text is compared")]

@@ -158,6 +158,6 @@ pub trait Reports: Send + Sync {
 #[async_trait]
 pub trait HolderReports: Send + Sync + fmt::Debug {
     /// Sums of every interval and model with a finished operation, in the order of intervals, then of models.
-    /// It takes as long as it may, and is `Unavailable` then.
+    /// A reading that exceeds its time is `Unavailable`.
     async fn usage(&self, request: UsageRequest) -> Result<Vec<ModelUsage>, Unavailable>;
 }

@@ -6,7 +6,7 @@
 //! read. A key that was sent runs once, for ever, and ends in one way: the gateway's promise, not this one's.
 //! So a run too many is a key too many.
 //!
-//! One loss is forgiven, as in the manual: an app that died with its answer unread and repeats the call without
+//! A single loss is forgiven, as in the manual: an app that died with its answer unread and repeats the call without
 //! a mark, before its socket's reset is known, is another call.
 
 mod worlds;

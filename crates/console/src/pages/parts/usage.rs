@@ -69,14 +69,12 @@ pub(crate) fn revenue_name(visit: &Visit) -> &'static str {
 
 /// Margin of the requests whose cost is known, in percent of their revenue.
 pub(crate) fn margin_tile(label: &str, total: &Totals, currency: Currency) -> Tile {
-    let Some(known) = total.known() else {
+    let Some((known, share)) = total.known().zip(margin_share(total, currency)) else {
         return Tile::new(label, "–").note("no cost is known");
     };
     let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
     let note = format!("of {} with known cost", cents(whole, currency));
-    Tile::new(label, margin_share(total, currency).unwrap_or_default())
-        .exact(money(known.margin, currency))
-        .note(note)
+    Tile::new(label, share).exact(money(known.margin, currency)).note(note)
 }
 
 /// Margin as a share of the revenue whose cost is known, or as an amount if it is a loss without revenue. None if no

@@ -161,7 +161,8 @@ impl UsagePages {
             from: (from != i64::MIN).then(|| Timestamp::from_micros(from)),
             to: (to != i64::MAX).then(|| Timestamp::from_micros(to)),
         };
-        let rows_max = u32::try_from(rows_max).ok();
+        // A bound that no report can reach is the largest one, never none.
+        let rows_max = Some(u32::try_from(rows_max).unwrap_or(u32::MAX));
         let query = UsageQuery { period, rows_max, ..self.query.clone() };
         let store = &self.reader.store;
         let pool: fn(&Pools) -> &Readers = |pools| &pools.exports;
