@@ -233,6 +233,7 @@ pub(super) async fn existing_operations(
 }
 
 #[cfg(test)]
+#[cfg(feature = "sqlite")]
 mod tests {
     use sea_orm::DbBackend;
 
