@@ -9,6 +9,23 @@
 //! Each delta is sent to callers as it comes and appended to the [`Answer`], so a replay equals the stream.
 //! Anything less than every choice with its end is a broken answer, which is never passed off as a whole one:
 //! only a bound of the gateway or a cancel may end open choices, as `length`.
+//!
+//! # Example
+//!
+//! ```
+//! use holdfast_domain::answer::{Answer, ChoiceDelta, Delta, FinishReason};
+//!
+//! let mut answer = Answer::default();
+//! let hello = ChoiceDelta { content: Some("Hello".into()), ..ChoiceDelta::default() };
+//! answer.append(Delta { choices: vec![hello], ..Delta::default() });
+//! assert!(!answer.is_complete(1), "its only choice has no end");
+//!
+//! // A bound of the gateway ends it.
+//! answer.end_open_choices(1);
+//! let (_index, choice) = answer.choices().next().unwrap();
+//! assert_eq!(choice.content.as_deref(), Some("Hello"));
+//! assert_eq!(choice.finish, Some(FinishReason::Length));
+//! ```
 
 mod debug;
 

@@ -4,6 +4,21 @@
 //! credentials, each with a verifier and an end. Rotation adds a credential and dates the end of
 //! the others: ids, limits and fingerprints stay, so a retry across a rotation is the same
 //! operation. Never stored: a secret.
+//!
+//! # Example
+//!
+//! ```
+//! use holdfast_domain::credential::Bearer;
+//! use holdfast_domain::{CredentialId, secret::CredentialSecret};
+//!
+//! let bearer = Bearer { id: CredentialId::from_u128(7), secret: CredentialSecret::new([1; 32]) };
+//! let text = bearer.expose();
+//! assert!(text.starts_with(&Bearer::prefix(bearer.id)));
+//! assert!(Bearer::parse(&text) == Some(bearer.clone()));
+//! assert!(Bearer::parse("sk-1234").is_none());
+//! // Debug shows the id only.
+//! assert!(!format!("{bearer:?}").contains(&text));
+//! ```
 
 use std::collections::BTreeSet;
 

@@ -9,6 +9,23 @@
 //! Bytes and not a tokenizer's count: tokenizers differ and change, and a bound may be high but
 //! never low. A run that costs more all the same is charged its hold, and the operator bears the
 //! shortfall.
+//!
+//! # Example
+//!
+//! ```
+//! use holdfast_domain::hold::UsageBound;
+//! use holdfast_domain::model::Contract;
+//! use holdfast_testkit::sample;
+//!
+//! let contract = Contract::new(sample::model(), 1, 128_000, 4_096);
+//! let bound = UsageBound::of(&sample::request("What is a hold?").cost_factors(), &contract);
+//! assert_eq!((bound.output_tokens, bound.n), (4_096, 1));
+//!
+//! // The charge of a run within the bound fits into the hold.
+//! let tariff = &sample::priced("2026-01-01T00:00:00Z", 1_000_000).tariff;
+//! let hold = bound.hold(tariff).unwrap();
+//! assert!(hold.get() >= 4_096);
+//! ```
 
 use crate::Micros;
 use crate::model::Contract;

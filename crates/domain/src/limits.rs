@@ -15,6 +15,18 @@
 //!
 //! A correction goes to the window of the admission, also after that window has passed. Never: an
 //! ending that is refused for a counter; only reservations have a bound.
+//!
+//! # Example
+//!
+//! ```
+//! use holdfast_domain::limits::{Counter, Limits};
+//! use holdfast_domain::Micros;
+//!
+//! let limits = Limits { requests_per_minute: Some(60), concurrency: Some(4), ..Limits::default() };
+//! let reserved = limits.reservations(Micros::new(5_000), 1_200);
+//! let reserved: Vec<_> = reserved.iter().map(|it| (it.counter, it.amount, it.bound)).collect();
+//! assert_eq!(reserved, [(Counter::Requests, 1, Some(60)), (Counter::Concurrency, 1, Some(4))]);
+//! ```
 
 mod reservation;
 

@@ -4,6 +4,17 @@
 //! The contract has two uses. Its numbers bound the hold, and its version is fingerprinted with each request:
 //! an operation keeps the version that its key was bound under, so that a retry is compared under that one even
 //! if the configuration has changed by then.
+//!
+//! # Example
+//!
+//! ```
+//! use holdfast_domain::model::{ModelPattern, PublicModelId};
+//!
+//! let model = PublicModelId::try_from("acme/fast")?;
+//! assert!(ModelPattern::of_publisher(&model).allows(&model));
+//! assert!(PublicModelId::try_from("fast").is_err(), "an id names its publisher");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;

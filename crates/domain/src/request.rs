@@ -9,6 +9,21 @@
 //!
 //! Not here: its spelling (that is the wire's), the transport of the answer (`stream` is no part of the
 //! request), and the model's contract, which joins it in [`crate::hold`] and in [`fingerprint`].
+//!
+//! # Example
+//!
+//! ```
+//! use holdfast_domain::ApiKeyId;
+//! use holdfast_domain::request::{FINGERPRINT_VERSION, fingerprint};
+//! use holdfast_testkit::sample;
+//!
+//! let key = sample::secret().fingerprint_key(ApiKeyId::from_u128(1));
+//! let of = |text| fingerprint(&key, FINGERPRINT_VERSION, 1, &sample::request(text));
+//! assert_eq!(of("cat"), of("cat"));
+//! assert_ne!(of("cat"), of("dog"));
+//! // Requests under an unknown version are not comparable.
+//! assert!(fingerprint(&key, u16::MAX, 1, &sample::request("cat")).is_none());
+//! ```
 
 /// An enum whose variants have names on the wire.
 macro_rules! named {

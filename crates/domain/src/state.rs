@@ -3,6 +3,17 @@
 //!
 //! A state goes back only to the provider and the model of its [`Origin`]: another one could not read it, and
 //! must not be sent it. If one is gone, the provider must do without.
+//!
+//! # Example
+//!
+//! ```
+//! use holdfast_domain::state::{Origin, ProviderState};
+//!
+//! let state = ProviderState::new("EqQBCgwI").unwrap();
+//! assert_eq!(state.as_str(), "EqQBCgwI");
+//! assert!(ProviderState::new("").is_none());
+//! assert_ne!(Origin::of("gemini", "google", "pro"), Origin::of("gemini", "google", "flash"));
+//! ```
 
 use std::collections::BTreeMap;
 

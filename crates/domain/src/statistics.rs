@@ -8,6 +8,17 @@
 //! Never in here: a word of a prompt or an answer, a credential, or a model's name that the configuration does not
 //! have. A provider's words about a failure are in a [`FailureNote`], which is made without
 //! them.
+//!
+//! # Example
+//!
+//! ```
+//! use std::time::Duration;
+//! use holdfast_domain::statistics::Latencies;
+//!
+//! let mut latencies = Latencies::default();
+//! latencies.observe(Duration::from_millis(180));
+//! assert_eq!(latencies.count(), 1);
+//! ```
 
 mod failure_note;
 mod latencies;

@@ -18,6 +18,17 @@
 //! [`bounded`] is a text of a length without blanks around it, [`name`] the one of a wallet or an API key.
 //!
 //! Not in here: the lengths of other texts. Confusable letters of two scripts (`a` and Cyrillic `а`) are two texts.
+//!
+//! # Example
+//!
+//! ```
+//! use holdfast_domain::text::{bounded, is_same, name};
+//!
+//! assert_eq!(name("Cafe\u{301}").unwrap(), "Café");
+//! assert!(is_same("Cafe\u{301}", "Café"));
+//! assert!(bounded(" a reason", 200).is_err(), "a blank in front");
+//! assert!(name("0192f0aa-0000-4000-8000-000000000000").is_err(), "a name that looks like an id");
+//! ```
 
 use std::borrow::Cow;
 

@@ -13,6 +13,35 @@
 //! | wallets, API keys, deposits | commands of `Administration`, as `holdfast-embed` sends them |
 //! | the audit | [`Store::verify`] |
 //!
+//! A wallet on a file, and the audit of the ledger:
+//!
+//! ```
+//! use holdfast_domain::{Currency, Micros, Wallets as _};
+//! use holdfast_store::{DatabaseUrl, Options, ServeLock, Store, migrate};
+//! use holdfast_testkit::{Commands as _, sample};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let url = DatabaseUrl::parse(&format!("sqlite://{}/ledger.db", folder.path().display()))?;
+//! migrate::up(&url).await?;
+//! // A second process that takes the lock is refused.
+//! let lock = ServeLock::take(&url)?;
+//! let store = Store::open(Options::new(url)).await?;
+//!
+//! let id = sample::fresh();
+//! store.create_wallet(id, "acme", Currency::USD).await.unwrap();
+//! let wallet = store.find(id).await?.unwrap();
+//! assert_eq!((wallet.available, wallet.held), (Micros::ZERO, Micros::ZERO));
+//!
+//! let audit = store.verify().await?;
+//! assert_eq!((audit.wallets, audit.mismatches.len()), (1, 0));
+//! store.close().await?;
+//! drop(lock);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! SQLite and PostgreSQL are the features `sqlite` and `postgres`, both on by default. A program needs at least one.
 //! [`DatabaseUrl::parse`] refuses a URL of a database that is not compiled in.
 //!
