@@ -5,14 +5,16 @@
 //!                    └─ any failure ─▶ FILE.partial removed, FILE as it was
 //! ```
 //!
-//! Standard output cannot be taken back, so that the command fails, with a message.
+//! FILE.partial is locked while it is written: a second command is refused, and one that was killed leaves a file without
+//! a lock, which the next command writes anew. Standard output cannot be taken back, so that the command fails, with a
+//! message.
 //!
 //! Never: a FILE with some of the rows.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow};
@@ -89,10 +91,11 @@ impl FileOutput {
             let error = error.context("the export was interrupted: what was written is incomplete");
             return CommandFailure::Failed(error);
         };
-        drop(file);
         if let Err(error) = fs::remove_file(&partial) {
             note(&format!("{} is incomplete and was not removed: {error}", partial.display()));
         }
+        // Unlocked only now, when the name is free: another command would lose its file to the removal.
+        drop(file);
         let context = format!("the export was interrupted, and {} was not written", path.display());
         CommandFailure::Failed(error.context(context))
     }
@@ -100,17 +103,25 @@ impl FileOutput {
 
 impl PartialFile {
     fn create(path: &Path) -> Result<Self> {
-        // A rename would put a file in place of a device or a link.
-        if fs::symlink_metadata(path).is_ok_and(|it| !it.is_file()) {
-            let error = anyhow!("{} is not written: it is not a regular file", path.display());
-            return Err(CommandFailure::Failed(error));
-        }
         let mut partial = OsString::from(path);
         partial.push(".partial");
         let partial = PathBuf::from(partial);
+        // A rename would put a file in place of a device or a link.
+        for path in [path, &partial] {
+            if fs::symlink_metadata(path).is_ok_and(|it| !it.is_file()) {
+                let error = anyhow!("{} is not written: it is not a regular file", path.display());
+                return Err(CommandFailure::Failed(error));
+            }
+        }
         let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(&partial);
+        let file = options.write(true).create(true).truncate(false).mode(0o600).open(&partial);
         let file = file.with_context(|| format!("{} is not created", partial.display()))?;
+        // The name may be another file's by now: a command that ends renames or removes it while it has the lock.
+        if file.try_lock().is_err() || !is_named(&file, &partial) {
+            let error = anyhow!("{} is being written by another command", partial.display());
+            return Err(CommandFailure::Failed(error));
+        }
+        file.set_len(0).with_context(|| format!("{} is not emptied", partial.display()))?;
         Ok(Self { file, partial, path: path.to_owned() })
     }
 
@@ -121,4 +132,11 @@ impl PartialFile {
         let folder = self.path.parent().filter(|it| !it.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
+}
+
+/// True if this path is the file's.
+fn is_named(file: &File, path: &Path) -> bool {
+    let [file, named] = [file.metadata(), fs::symlink_metadata(path)];
+    let place = |it: fs::Metadata| (it.dev(), it.ino());
+    matches!((file.map(place), named.map(place)), (Ok(file), Ok(named)) if file == named)
 }
