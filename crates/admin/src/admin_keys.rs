@@ -1,9 +1,9 @@
-//! `/admin_keys`: issued, listed, shown, rotated, revoked. Owners only; nobody grants what they have not.
+//! `/admin_keys`: issue, list, show, rotate and revoke. Only for owners; no key gets a role that its issuer lacks.
 //!
-//! A key's secret is told once, in the answer of the request that made it. A repetition of that request
-//! has `"key": null` and a `notice` that says how to come by another one.
+//! The secret is shown once, in the answer of the request that created the key. A repetition of that request has
+//! `"key": null` and a `notice` with the way to get another secret.
 //!
-//! Lists and answers never have a verifier. A key that has ended stays listed: the trail names it.
+//! Lists and answers never contain a verifier. An ended key stays listed, because the audit log names it.
 
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
 use holdfast_domain::WalletId;
@@ -26,13 +26,13 @@ use crate::value::{AdminKeyStateLabel, Moment, RoleLabel, parse, parse_some};
 pub(crate) struct AdminKeyView {
     #[schema(format = "uuid")]
     id: String,
-    /// Text that its holder sends, told in this answer alone; null where an earlier request made it.
+    /// Text that its holder sends, shown only in this answer; null if an earlier request created the key.
     key: Option<String>,
-    /// Remedy where `key` is null.
+    /// Remedy if `key` is null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     notice: Option<&'static str>,
-    /// The key as it was issued, where this request issued it.
+    /// The key as it was issued, if this request issued it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     issued: Option<AdminKeyTerms>,
@@ -95,7 +95,7 @@ pub(crate) struct AdminKeyRecordView {
     wallet_id: Option<String>,
     ends_at: Option<Moment>,
     created_at: Moment,
-    /// Whoever issued it: `local`, `admin_key:<id>` or `person:<id>`.
+    /// Actor that issued it: `local`, `admin_key:<id>` or `person:<id>`.
     created_by: String,
     revoked_at: Option<Moment>,
 }
@@ -123,7 +123,7 @@ impl From<AdminKey> for AdminKeyRecordView {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct AdminKeyQuery {
-    /// Keys in this state alone.
+    /// Filter by state.
     #[param(inline)]
     state: Option<AdminKeyStateLabel>,
 }
@@ -154,7 +154,7 @@ impl ChangeBody for AdminKeyDraft {}
     params(ChangeHeader), request_body = AdminKeyDraft,
     responses((status = 201, description = "The admin key.", body = AdminKeyView), Errors)
 )]
-/// Issues an admin key; its secret is in this answer alone.
+/// Issues an admin key; its secret is shown only in this answer.
 pub(crate) async fn issue(
     caller: Caller,
     Change { request, body }: Change<AdminKeyDraft>,

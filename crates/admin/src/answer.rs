@@ -1,10 +1,10 @@
-//! Answers: JSON, with what a repetition and an edit need in headers.
+//! Answers: JSON, and the headers that a repetition and an edit need.
 //!
 //! | answer | headers |
 //! |---|---|
-//! | of a change | `idempotent-replayed`: whether an earlier request made it |
-//! | of a thing that is edited | `etag`: the number of its edits, for `If-Match` |
-//! | any | `cache-control: no-store`: balances grow old, and some answers are told once |
+//! | of a change | `idempotent-replayed`: true if an earlier request made the change |
+//! | of an editable resource | `etag`: the number of its edits, for `If-Match` |
+//! | any | `cache-control: no-store`: balances grow old, and secrets are shown once |
 
 use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG};
@@ -59,24 +59,24 @@ impl<T: Serialize + Send + 'static> Answer<T> {
 }
 
 impl<T> Answer<T> {
-    /// A thing.
+    /// Answer with a resource.
     pub(crate) const fn of(view: T) -> Self {
         Self { status: StatusCode::OK, body: Body::View(view), replayed: None, edited: None }
     }
 
-    /// A thing that was made. A repetition has the first answer's status.
+    /// Answer with a created resource. A repetition has the first answer's status.
     pub(crate) const fn made(view: T, replayed: bool) -> Self {
         let body = Body::View(view);
         Self { status: StatusCode::CREATED, body, replayed: Some(replayed), edited: None }
     }
 
-    /// A thing that was changed.
+    /// Answer with a changed resource.
     pub(crate) const fn changed(view: T, replayed: bool) -> Self {
         let body = Body::View(view);
         Self { status: StatusCode::OK, body, replayed: Some(replayed), edited: None }
     }
 
-    /// The same with the number of the thing's edits.
+    /// The same answer with the number of the resource's edits.
     pub(crate) fn edited(self, edited: u32) -> Self {
         Self { edited: Some(edited), ..self }
     }
@@ -113,17 +113,17 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     }
 }
 
-/// The thing as a change has left it, or as it would.
+/// The resource after a change, or after the change of a dry run.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum ChangeOutcome<T> {
     /// The change was made.
     Made(T),
-    /// It was judged, and not made.
+    /// The change was judged, and not made.
     Rehearsed(Rehearsal<T>),
 }
 
-/// Answer of a dry run: the thing as the request would leave or make it.
+/// Answer of a dry run: the resource as the request would leave or create it.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Rehearsal<T> {
     would: T,

@@ -1,4 +1,4 @@
-//! The API of administration as one service: the router, and the seam to whatever has the socket.
+//! The API of administration as one service: the router, and the interface to the listener that owns the socket.
 
 use std::convert::Infallible;
 use std::net::IpAddr;

@@ -1,11 +1,10 @@
-//! `/api_keys`: issued, shown with their counters, listed, edited, suspended, resumed, rotated,
-//! revoked.
+//! `/api_keys`: issue, show with counters, list, edit, suspend, resume, rotate and revoke.
 //!
-//! Handlers parse, call a use case and show what comes back. Paths and bodies name things by ids
-//! alone: a name would mean another key after a rename, and a repetition would touch that one.
+//! Handlers parse a request, call a use case and render its result. Paths and bodies accept only ids: after a
+//! rename, a name would mean another key, and a repetition would change that one.
 //!
-//! The secret of a key is told once, in the answer of the request that made it. A repetition of that
-//! request has `"key": null` and a `notice` that says how to come by another one.
+//! The secret of a key is shown once, in the answer of the request that created the key. A repetition of that
+//! request has `"key": null` and a `notice` with the way to get another secret.
 
 mod body;
 mod view;
@@ -68,7 +67,7 @@ struct Filters {
     params(ChangeHeader), request_body = ApiKeyDraft,
     responses((status = 201, description = "The API key.", body = IssuedKeyView), Errors)
 )]
-/// Issues an API key; its secret is in this answer alone.
+/// Issues an API key; its secret is shown only in this answer.
 pub(crate) async fn issue(
     caller: Caller,
     Change { request, body }: Change<ApiKeyDraft>,
@@ -142,7 +141,8 @@ pub(crate) async fn list(
 pub(crate) async fn show(caller: Caller) -> Reply<ShownKeyView> {
     let record =
         caller.accounts().api_key(&caller.principal, &Reference::Id(caller.id()?), None).await?;
-    // A report that is refused or waits for others hides no key: whoever revokes one looks it up here.
+    // A report that is refused or that waits for others does not hide the key: an operator who is about to revoke
+    // it reads it here.
     let exposure = caller.accounts().exposure(&caller.principal, &record);
     let exposure = tokio::time::timeout(EXPOSURE_TIME, exposure).await;
     let exposure = exposure.ok().and_then(std::result::Result::ok).flatten();

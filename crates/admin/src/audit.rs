@@ -1,7 +1,7 @@
-//! `/audit`: the trail of administration, newest first.
+//! `/audit`: the audit log of administration, newest first.
 //!
-//! Each row shows the head that it was: `number:mac`. Kept elsewhere, it is what a later verification
-//! starts from (`since` of `/jobs`).
+//! Each row shows its checksum as `number:mac`. A copy that is kept outside is the starting point of a later
+//! verification (`since` of `/jobs`).
 
 use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
 use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
@@ -15,12 +15,12 @@ use crate::page::{List, ListPages, ListParams, PageQuery};
 use crate::request::Caller;
 use crate::value::{Moment, parse_some};
 
-/// Filters of the trail, and its page. All filters apply.
+/// Filters of the audit log, and its page. All filters apply.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TrailQuery {
-    /// Rows about this thing: its kind and its id.
+    /// Rows about this resource: its kind and its id.
     #[param(
         example = "wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
         pattern = "^[a-z_]{1,32}:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
@@ -36,13 +36,13 @@ pub(crate) struct TrailQuery {
     use_case: Option<String>,
 }
 
-/// Row of the trail: who did what, to what, why, and what changed.
+/// Row of the audit log: actor, action, resource, reason and changes.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = TrailRow)]
 pub(crate) struct TrailRowView {
     /// Number, one more than that of the row before.
     seq: u64,
-    /// The head of the trail that the row was: its number and its MAC.
+    /// Checksum of the audit log at this row: its number and its MAC.
     head: String,
     at: Moment,
     actor: String,
@@ -61,7 +61,7 @@ pub(crate) struct TrailRowView {
 #[schema(as = FieldChange)]
 struct FieldChangeView {
     field: String,
-    /// Value before, as a text; null where there was none.
+    /// Value before, as a text; null if there was none.
     before: Option<String>,
     after: Option<String>,
 }
@@ -93,7 +93,7 @@ impl From<TrailListing> for TrailRowView {
     get, path = "/audit", operation_id = "list_trail", tag = "audit", params(TrailQuery, PageQuery),
     responses((status = 200, description = "A page.", body = List<TrailRowView>), Errors)
 )]
-/// Lists the trail of administration.
+/// Lists the audit log of administration.
 pub(crate) async fn list(
     caller: Caller,
     ListParams(query, page): ListParams<TrailQuery>,

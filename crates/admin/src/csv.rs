@@ -1,4 +1,4 @@
-//! Answers as CSV, for whoever asks so: by `format=csv`, or by an `Accept` that names `text/csv`.
+//! Answers as CSV, on request: by `format=csv`, or by an `Accept` that names `text/csv`.
 //!
 //! Files are streamed ([`crate::export`]). Columns are those of the command line, from one place (`holdfast_wire`).
 
@@ -34,7 +34,7 @@ impl ReportFormat {
     }
 }
 
-/// True where `Accept` names CSV, and does not refuse it.
+/// True if `Accept` names CSV, and does not refuse it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AcceptsCsv(bool);
 
@@ -69,7 +69,7 @@ fn is_csv(range: &str) -> bool {
     is_csv && !parts.any(is_refused)
 }
 
-/// A report in the format that was asked for.
+/// A report in the requested format.
 #[derive(Debug)]
 pub(crate) enum ReportAnswer<T> {
     Json(Answer<T>),

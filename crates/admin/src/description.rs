@@ -1,8 +1,8 @@
-//! The description of the API, OpenAPI 3.1, made from the handlers.
+//! The description of the API, OpenAPI 3.1, generated from the handlers.
 //!
-//! It is served without a key: it is the same text for everybody, has no secret in it, and tools
-//! that make clients read it unauthenticated. Its errors are those of the closed table, the same for
-//! every operation ([`Errors`]); its security and the header of changes are said once, here.
+//! It is served without a key: the text is the same for all clients, contains no secret, and generators of client
+//! code read it unauthenticated. Its errors are those of the closed table, the same for every operation
+//! ([`Errors`]); its security and the header of changes are described once, here.
 
 use std::collections::BTreeMap;
 

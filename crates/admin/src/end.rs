@@ -1,7 +1,7 @@
 //! Ends of keys: a moment, or a span from now by the database's clock.
 //!
-//! A span stays a span in the body, and with it in the digest: whoever repeats a request says the
-//! same again, though the moment would be another by then.
+//! A span stays a span in the body, and so in the digest: a repeated request has the same digest, although its
+//! moment would be a later one by then.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::gate::Gate;
 use crate::value::Moment;
 
 impl Gate {
-    /// The end that a body asks for.
+    /// The end that a body requests.
     pub(crate) async fn end(
         &self,
         ends_at: Option<Moment>,
@@ -32,7 +32,7 @@ impl Gate {
         Ok(Some(now.after(Duration::from_secs(seconds))))
     }
 
-    /// The end that an edit asks for: none, no end any more, or another one.
+    /// The end that an edit requests: unchanged, removed, or another moment.
     #[expect(clippy::option_option, reason = "an edit tells absent from null")]
     pub(crate) async fn edited_end(
         &self,
@@ -42,7 +42,7 @@ impl Gate {
         match (ends_at, ends_in_seconds) {
             (None, None) => Ok(None),
             (Some(None), None) => Ok(Some(None)),
-            // Null is an answer too, and a span beside it is another one.
+            // Null is a value too, and contradicts a span in the same body.
             (Some(None), Some(_)) => Err(both()),
             (Some(ends_at), seconds) => self.end(ends_at, seconds).await.map(Some),
             (None, seconds) => self.end(None, seconds).await.map(Some),

@@ -1,12 +1,11 @@
-//! Errors on their way to callers: the code, and everything that the body says beside it.
+//! Errors on their way to callers: the code, and every other member of the body.
 //!
-//! The body is that of the public API: `{"error": {"message", "type", "param", "code"}}`, with
-//! `scope` where a role lacks a use case and `edited` where somebody else was first. Which error a
-//! failure of a use case is, is said in one exhaustive match, `translation`.
+//! The body is that of the public API: `{"error": {"message", "type", "param", "code"}}`, with `scope` if a role
+//! lacks a use case and `edited` if another edit came first. One exhaustive match, `translation`, assigns an error
+//! to each failure of a use case.
 //!
-//! Never in a body: a secret, or the cause of a failure of the server. The cause is logged, once,
-//! where the error is made, and goes beside the answer as a [`FailureCause`], which stays in the
-//! process.
+//! Never in a body: a secret, or the cause of a failure of the server. The cause is logged once, at the place that
+//! creates the error, and accompanies the answer as a [`FailureCause`], which stays in the process.
 
 mod code;
 mod translation;
@@ -26,7 +25,7 @@ pub use self::code::Code;
 const RETRY_AFTER_SECONDS: u16 = 1;
 const X_SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// Error on its way to a caller, in the words that every door has for it.
+/// Error on its way to a caller, in the same words on every interface.
 #[derive(Debug, Clone)]
 pub struct Problem {
     code: Code,
@@ -39,8 +38,8 @@ pub struct Problem {
     retry_after: u16,
 }
 
-/// Cause of a failure of the process, for whoever runs it: an extension of the answer, which no
-/// socket carries.
+/// Cause of a failure of the process, for its operator: an extension of the answer, which is never written to a
+/// socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailureCause(pub String);
 

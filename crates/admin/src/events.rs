@@ -1,5 +1,5 @@
-//! `/events`: what happened, newest first. An event has no cost, route or node in it, so that whoever
-//! sees it sees all of it.
+//! `/events`: recorded events, newest first. An event contains no cost, route or node, so that every reader of an
+//! event may see all of it.
 
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
@@ -27,7 +27,7 @@ pub(crate) struct EventQuery {
     kind: Option<String>,
 }
 
-/// Something that happened.
+/// A recorded event.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Event)]
 pub(crate) struct EventView {
@@ -36,11 +36,11 @@ pub(crate) struct EventView {
     id: String,
     /// Kind, like `wallet.low`.
     kind: &'static str,
-    /// Wallet whose holder may read it; null where it is the operator's alone.
+    /// Wallet whose holder may read it; null if only the operator may.
     #[schema(format = "uuid")]
     wallet_id: Option<String>,
     created_at: Moment,
-    /// What happened, with the members of its kind.
+    /// Data of the event, with the members of its kind.
     #[schema(value_type = Object)]
     data: Box<RawValue>,
 }
@@ -52,8 +52,8 @@ impl From<EventRecord> for EventView {
             kind: event.kind.label(),
             wallet_id: event.wallet.map(|wallet| wallet.to_string()),
             created_at: Moment(event.created_at),
-            // As it was written, and as a webhook is sent it. What is no JSON was written by somebody
-            // else, and is shown as nothing rather than failing the page.
+            // The text as it was written, and as a webhook gets it. Data that is not JSON was written by another
+            // program, and is shown as null: one bad row must not fail the page.
             data: RawValue::from_string(event.data.into_string()).unwrap_or_else(|_bad| {
                 tracing::error!(event.id = %event.id, "the data of an event cannot be read");
                 RawValue::NULL.to_owned()

@@ -1,17 +1,17 @@
-//! The gate: what every request passes before its handler.
+//! Checks of every request before its handler.
 //!
 //! ```text
 //! Host (421) ─▶ admin key (401) ─▶ a place of 16 (429) ─▶ role (403) ─▶ handler
 //! ```
 //!
-//! - The role is judged by the use case that [`DOORS`] has for the endpoint, before anything of the
-//!   request is read: whoever may not do it learns nothing of the rest. The use cases judge it again,
-//!   with the wallet.
-//! - The description needs no key: it is the same text for everybody. Every other path does, the
-//!   unknown ones too.
-//! - A key that was refused a moment ago is not looked up again. Of an address that has sent many such, keys that were
-//!   let in or issued here are looked up, and of the others some that are drawn by lot ([`UnknownTextLimiter`]).
-//! - One line in the log for each request of a key, and for the first of those that are refused one
+//! - The role is judged by the use case that [`DOORS`] has for the endpoint, before anything of the request is
+//!   read: a caller without the right learns nothing of the rest. The use cases judge it again, with the wallet.
+//! - The description needs no key: it is the same text for all clients. Every other path needs one, unknown paths
+//!   too.
+//! - A key that was refused a moment ago is not looked up again. Of an address that has sent many such, keys that
+//!   were let in or issued here are looked up, and of the others some that are drawn by lot
+//!   ([`UnknownTextLimiter`]).
+//! - The log has one line for each request of a valid key, and for the first of those that are refused one
 //!   ([`RefusalLog`]), with the client's address; never a body, a query or a key.
 
 use std::net::IpAddr;
@@ -33,11 +33,11 @@ use crate::description::{DESCRIPTION_PATH, PREFIX};
 use crate::error::{Code, Problem};
 use crate::options::AdminOptions;
 
-/// Remedy of whoever asks for a second report.
+/// Remedy of a caller that requests a second report.
 const REPORT_RUNS: &str = "This admin key has a report on the way, and has one at once. Wait for its \
     answer, then send the same request again.";
 
-/// Remedy of a client beside others that send keys which are not valid.
+/// Remedy of a client at whose address others send invalid keys.
 const MANY_UNKNOWN: &str = "Too many requests with admin keys that are not valid come from this address, and this \
     one's was not looked up. Send the same request again in a second.";
 /// Warning of refused requests that have no line.
@@ -60,7 +60,7 @@ impl FromRef<Gate> for Accounts {
     }
 }
 
-/// Network address of the client, behind whatever proxies are believed.
+/// Network address of the client, as the trusted proxies report it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
@@ -108,11 +108,11 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
     answer
 }
 
-/// Refusal of a request, and whose it is, where that is known.
+/// Refusal of a request, and its actor, if known.
 type GateRefusal = (Option<ActorId>, Problem);
 
 impl Gate {
-    /// A gate that nobody has passed yet.
+    /// State before the first request.
     pub(crate) fn new(accounts: Accounts, options: AdminOptions) -> Self {
         let (in_flight, reports) = (InFlight::of_requests(), InFlight::of_reports());
         let (unknown, refusals) = (Arc::default(), Arc::new(RefusalLog::new(REFUSED)));
@@ -161,7 +161,7 @@ impl Gate {
         if AdminBearer::parse(bearer).is_none() {
             return Err(invalid());
         }
-        // Within the process there is no address, and no stranger.
+        // A call within the process has no address, and no stranger can make one.
         let Some(address) = address else {
             return Ok(self.accounts.authenticate(bearer, None).await?);
         };
@@ -190,7 +190,7 @@ fn use_case(method: &Method, endpoint: &str) -> Option<UseCase> {
     door.map(|door| door.use_case)
 }
 
-/// Bearer of a request; `None` for anything but exactly one bearer credential.
+/// Bearer of a request; `None` unless the request has exactly one bearer credential.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let (scheme, text) = once(headers, AUTHORIZATION)?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then_some(text.trim_matches(' '))

@@ -1,7 +1,7 @@
-//! `/jobs`: work that takes longer than a request, started here and looked at later.
+//! `/jobs`: work that takes longer than a request, started and polled here.
 //!
-//! A job that runs has a report of the pages that it has done. Whether the book is well is said once
-//! all of them are: a half of an audit without a mismatch says nothing.
+//! A running job reports the pages that are done. The result of a verification comes with its last page: a half
+//! without a mismatch proves nothing about the ledger.
 
 use holdfast_domain::ErrorChain;
 use holdfast_domain::admin::audit::TrailHead;
@@ -22,8 +22,8 @@ use crate::value::{JobKindLabel, JobStateLabel, Moment, parse_some};
 #[serde(deny_unknown_fields)]
 pub(crate) struct JobDraft {
     kind: JobKindLabel,
-    /// Head of the trail that an earlier verification or the trail itself has shown: the trail must
-    /// still go through it.
+    /// Checksum of the audit log that an earlier verification or the log itself has shown: today's log must still
+    /// contain it.
     #[schema(example = "7:9f2c…", pattern = "^[1-9][0-9]{0,8}:[0-9a-f]{64}$")]
     since: Option<String>,
     #[schema(value_type = Option<ReasonText>)]
@@ -45,7 +45,7 @@ pub(crate) struct JobView {
     done: u64,
     /// Rows that this part has.
     of: u64,
-    /// True where it was done to its end, and nothing does not match; null before.
+    /// True if the job is complete and found no mismatch; null before.
     ok: Option<bool>,
     created_at: Moment,
     started_at: Option<Moment>,
@@ -67,7 +67,7 @@ struct VerificationReport {
     operations: u64,
     /// Transfers that were looked at, postings among them.
     transfers: u64,
-    /// What does not match, the first 1,000.
+    /// Mismatches, the first 1,000.
     mismatches: Vec<MismatchView>,
     /// Number of mismatches beyond those.
     unlisted: u64,
@@ -77,19 +77,19 @@ struct VerificationReport {
     notes: Vec<MismatchView>,
 }
 
-/// Something that does not match.
+/// A mismatch.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[schema(as = Mismatch)]
 struct MismatchView {
     /// `wallet`, `api_key`, `operation`, `posting`, `admin_key`, `person`, `webhook` or `book`.
     subject: String,
-    /// Id of the subject; the book has none.
+    /// Id of the subject; the ledger has none.
     #[schema(format = "uuid")]
     id: Option<String>,
     sentence: String,
 }
 
-/// What a view of a job has of its report.
+/// Extent to which a view of a job shows its report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ShownReport {
     Shown,
@@ -127,7 +127,8 @@ impl JobView {
     params(ChangeHeader), request_body = JobDraft,
     responses((status = 201, description = "The job.", body = JobView), Errors)
 )]
-/// Starts a job, such as a verification of the book. It changes nothing in it; the trail says who asked.
+/// Starts a job, such as a verification of the ledger. It does not change the ledger; the audit log has its
+/// requester.
 pub(crate) async fn start(
     caller: Caller,
     Change { request, body }: Change<JobDraft>,

@@ -31,16 +31,16 @@ pub(crate) enum LedgerFormat {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LedgerParams {
-    /// Payments and charges of this wallet; of all wallets where it is missing.
+    /// Payments and charges of this wallet; of all wallets if absent.
     #[param(format = "uuid")]
     wallet_id: Option<String>,
-    /// First moment of the period; the beginning where it is missing.
+    /// First moment of the period; the beginning of the ledger if absent.
     #[param(inline)]
     from: Option<Moment>,
-    /// The moment after the period; now where it is missing.
+    /// The moment after the period; now if absent.
     #[param(inline)]
     to: Option<Moment>,
-    /// Format of the file; `csv` where it is missing.
+    /// Format of the file; `csv` if absent.
     #[param(inline)]
     format: Option<LedgerFormat>,
 }

@@ -1,28 +1,27 @@
-//! The API of administration: `/admin/v1` on the operator's listener, and its description at
-//! `/admin/openapi.json`.
+//! The API of administration: `/admin/v1` on the operator's listener, and its description at `/admin/openapi.json`.
 //!
 //! ```text
-//! holdfast-http (socket, time-outs) ─▶ AdminApi::answer ─▶ gate ─▶ handler ─▶ holdfast-accounts
+//! holdfast-http (socket, timeouts) ─▶ AdminApi::answer ─▶ gate ─▶ handler ─▶ holdfast-accounts
 //!                                        axum router        │         │
 //!                                 host, key, places, role ──┘         └── parse, call, render
 //! ```
 //!
-//! A handler parses a request, calls one use case and renders what comes back; it decides nothing.
-//! What a role may do, what is refused and what the trail says are the same through every door.
+//! A handler parses a request, calls one use case and renders its result; it decides nothing. The rights of a role,
+//! the refusals and the audit log are the same on every interface.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `gate` | host, admin key, requests at once, role, the line in the log |
-//! | `local` | the endpoints without the gate, for the command line beside the database |
+//! | `gate` | host, admin key, concurrent requests, role, the line in the log |
+//! | `local` | the endpoints without the gate, for the command line with direct database access |
 //! | `request` | extractors: ids, queries, changes with their `Idempotency-Key` and body |
 //! | `answer`, `page` | answers with their headers, lists with their cursors |
-//! | `error` | the closed table of errors, and which failure is which error |
+//! | `error` | the closed table of errors, and the error of each failure |
 //! | `csv` | reports as files |
 //! | `export` | files of whole periods, streamed |
-//! | `wallets`, `statement`, `ledger`, `postings`, `api_keys`, `operations`, `usage` | endpoints of what is sold |
-//! | `offers`, `jobs`, `events`, `webhooks`, `admin_keys`, `people`, `audit` | endpoints of who runs it, and is told |
-//! | `description` | OpenAPI 3.1, made from the endpoints |
-//! | `options` | where administration is served, and under which name |
+//! | `wallets`, `statement`, `ledger`, `postings`, `api_keys`, `operations`, `usage` | endpoints of sales |
+//! | `offers`, `jobs`, `events`, `webhooks`, `admin_keys`, `people`, `audit` | endpoints of operating |
+//! | `description` | OpenAPI 3.1, generated from the endpoints |
+//! | `options` | listener and host name of administration |
 //!
 //! Never in here: SQL, a rule of money, a socket, a cookie, a secret in a log or an error.
 

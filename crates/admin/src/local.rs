@@ -1,16 +1,16 @@
-//! The endpoints for whoever has the database: the same router without its gate.
+//! The endpoints for a process with direct database access: the same router without its gate.
 //!
 //! ```text
 //! a socket ───────▶ AdminApi ─▶ gate (host, admin key, places) ─▶ handlers
 //! command line ───▶ LocalApi ─▶ the principal `local` ──────────▶ handlers
 //! ```
 //!
-//! The command line sends the requests of the network to it, in its own process. So a command means
-//! the same, is refused in the same words and is bound by the same digest through either door. Its
-//! reports have no bounds (`Principal::has_unbounded_reports`).
+//! The command line sends it the requests of the network, in its own process. So a command has the same meaning,
+//! the same refusals and the same digest on either way. Its reports have no bounds
+//! (`Principal::has_unbounded_reports`).
 //!
-//! Never: a socket that leads here. The type has no way in but a function call, and [`AdminApi`]
-//! has none to the principal `local`.
+//! Never: a socket that leads here. The type has no entry but a function call, and [`AdminApi`] has none to the
+//! principal `local`.
 //!
 //! [`AdminApi`]: crate::AdminApi
 
@@ -32,7 +32,7 @@ pub struct LocalApi {
 }
 
 impl LocalApi {
-    /// The endpoints over these use cases; of the options, those of links are used alone.
+    /// Endpoints over these use cases; of the options, only those of links are used.
     #[must_use]
     pub fn new(accounts: Accounts, options: AdminOptions) -> Self {
         let gate = Gate::new(accounts, options);
@@ -41,8 +41,8 @@ impl LocalApi {
         Self { router }
     }
 
-    /// Answers a request. Where the process failed, the answer has a [`FailureCause`] among its
-    /// extensions. Cancel safe, as [`AdminApi::answer`] is.
+    /// Answers a request. If the process failed, the answer has a [`FailureCause`] among its extensions. Cancel
+    /// safe, as [`AdminApi::answer`] is.
     ///
     /// [`FailureCause`]: crate::FailureCause
     /// [`AdminApi::answer`]: crate::AdminApi::answer

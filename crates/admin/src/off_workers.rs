@@ -1,6 +1,6 @@
 //! Work that takes milliseconds, off the runtime's workers.
 //!
-//! A worker that renders a page of a megabyte answers nobody else meanwhile: no completion, no probe. So pages and
+//! A worker that renders a page of a megabyte serves no other task meanwhile: no completion, no probe. So pages and
 //! lists are rendered on blocking threads, of which a process has enough for all requests that it lets in.
 
 use tokio::task::JoinError;

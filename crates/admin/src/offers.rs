@@ -1,10 +1,10 @@
-//! `/models`, `/prices`, `/nodes`: what is on offer, for how much, and where.
+//! `/models`, `/prices`, `/nodes`: models on sale, their prices, and the nodes that serve them.
 //!
-//! The health of a route is what this node has seen: another one may see it otherwise. Holders see
-//! models and prices as callers do, without a route.
+//! The health of a route is this node's view: another node may differ. Holders see models and prices as callers do,
+//! without a route.
 //!
-//! Prices come from the book, where every version that was ever pinned stands with its beginning, those
-//! to come too. Nothing here calls a provider or changes what is served.
+//! Prices are read from the ledger, which keeps every pinned version with its beginning, future ones too. No code
+//! here calls a provider or changes what is served.
 
 use std::collections::BTreeMap;
 
@@ -53,7 +53,7 @@ struct RouteView {
     /// Calls that are under way.
     in_flight: u32,
     health: RouteHealthLabel,
-    /// Rest of its cool-down, where it has one.
+    /// Rest of its cool-down, if it cools down.
     cools_for_ms: Option<u64>,
 }
 
@@ -147,7 +147,7 @@ impl From<PriceVersion> for PriceView {
     }
 }
 
-/// Node whose name is in the book.
+/// Node that is registered in the ledger.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Node)]
 pub(crate) struct NodeView {
@@ -159,14 +159,14 @@ pub(crate) struct NodeView {
     is_alive: bool,
     /// End of its lease, which each heartbeat moves: a node that is gone was seen before it.
     lease_ends_at: Moment,
-    /// Address at which other nodes ask it for running answers, where it has one.
+    /// Address at which other nodes query it for running answers, if it has one.
     address: Option<String>,
-    /// Digest of the settings that it runs under, without its own addresses and without secrets. Nodes
-    /// that agree have the same one. It is null until a node has told it.
+    /// Digest of its settings, without its own addresses and without secrets. Nodes with the same settings have the
+    /// same digest. It is null until the node has reported it.
     #[schema(pattern = "^[0-9a-f]{16}$")]
     settings: Option<String>,
-    /// True where another live node runs under other settings. It is null for a node that is gone or has
-    /// not told its own.
+    /// True if another live node has other settings. It is null for a node that is gone or has not reported its
+    /// own.
     settings_differ: Option<bool>,
 }
 
@@ -239,8 +239,8 @@ pub(crate) async fn prices(
     get, path = "/nodes", operation_id = "list_nodes", tag = "offers",
     responses((status = 200, description = "All of them.", body = List<NodeView>), Errors)
 )]
-/// Lists the nodes whose names are in the book, those that are gone among them, and tells where the
-/// settings of live ones differ.
+/// Lists the nodes that are registered in the ledger, those that are gone too, and marks live ones whose settings
+/// differ.
 pub(crate) async fn nodes(
     caller: Caller,
     Params(NoParams {}): Params<NoParams>,

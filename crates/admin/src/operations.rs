@@ -40,7 +40,7 @@ pub(crate) struct OperationQuery {
     /// with the two.
     #[param(format = "uuid")]
     request_key: Option<String>,
-    /// All operations, those that run, or those whose owner may be gone; all where it is missing.
+    /// All operations, those that run, or those whose owner may be gone; all if absent.
     #[param(inline)]
     scope: Option<ScopeLabel>,
     /// First moment of creation.
@@ -136,7 +136,7 @@ pub(crate) struct HeldView {
     get, path = "/held", operation_id = "report_held", tag = "reports",
     responses((status = 200, description = "The sums, all of them.", body = List<HeldView>), Errors)
 )]
-/// Sums what running operations hold, by currency; a currency that nothing is held of has no row.
+/// Sums the holds of running operations, by currency; a currency without a hold has no row.
 pub(crate) async fn held(
     caller: Caller,
     Params(NoParams {}): Params<NoParams>,
@@ -202,7 +202,7 @@ pub(crate) async fn show(caller: Caller) -> Reply<OperationView> {
     params(OperationPath, ChangeHeader), request_body = ReasonGiven,
     responses((status = 200, description = "The operation.", body = OperationView), Errors)
 )]
-/// Asks a running operation to end; a reason is wanted. One that has ended stays as it is.
+/// Requests the end of a running operation, with a reason. An operation that has ended stays as it is.
 pub(crate) async fn cancel(caller: Caller, change: Change<ReasonBody>) -> Reply<OperationView> {
     let id = caller.id()?;
     let ended = caller.accounts().cancel_operation(&caller.principal, &change.request, id).await?;

@@ -1,14 +1,14 @@
-//! The address under which administration is served, and the rule of where it is.
+//! The address under which administration is served, and the rule that decides it.
 //!
 //! | listener | `admin.url` | served |
 //! |---|---|---|
 //! | on loopback | none | under `localhost`, `127.0.0.1` and `[::1]` with the listener's port |
-//! | on loopback | any | under the URL's host alone |
-//! | elsewhere | `https://…` | under the URL's host alone |
-//! | elsewhere | none, or `http://…` | not at all: keys would cross a network in plain text |
+//! | on loopback | any | only under the URL's host |
+//! | on another address | `https://…` | only under the URL's host |
+//! | on another address | none, or `http://…` | not at all: keys would cross a network in plain text |
 //!
-//! `Host` is compared because a browser within the network can be made to send requests under any
-//! other name (DNS rebinding), and because a listener that was opened by an upgrade answers nobody.
+//! `Host` is compared because a browser within the network can be made to send requests under any other name (DNS
+//! rebinding), and because a listener that was opened by an upgrade must not answer.
 
 use std::net::SocketAddr;
 
@@ -21,13 +21,12 @@ use http::uri::Authority;
 pub struct AdminOptions {
     url: Option<AdminUrl>,
     port: u16,
-    /// Scheme, host and port of the holders' own console, where there is one.
+    /// Scheme, host and port of the holders' own console, if there is one.
     holders: Option<String>,
 }
 
 impl AdminOptions {
-    /// Options for a listener at this address; `None` where nothing but metrics and probes may be
-    /// served there.
+    /// Options for a listener at this address; `None` if only metrics and probes may be served there.
     #[must_use]
     pub fn new(listens: SocketAddr, url: Option<AdminUrl>) -> Option<Self> {
         let is_guarded = listens.ip().to_canonical().is_loopback()
@@ -42,14 +41,14 @@ impl AdminOptions {
         Self { url, port: 0, holders }
     }
 
-    /// The same with the origin of the holders' own console, where their links lead.
+    /// The same with the origin of the holders' own console, the target of their links.
     #[must_use]
     pub fn with_holders(self, holders: Option<String>) -> Self {
         Self { holders, ..self }
     }
 
-    /// Scheme, host and port at which a person of these roles signs in, where they are known: the holders'
-    /// own console for whoever has no other role.
+    /// Scheme, host and port at which a person with these roles signs in, if known: the holders' own console for a
+    /// person with no other role.
     #[must_use]
     pub fn origin_for(&self, roles: &[Role]) -> Option<String> {
         let is_holder = !roles.is_empty() && roles.iter().all(|role| role.is_holder());
@@ -57,13 +56,13 @@ impl AdminOptions {
         self.holders.clone().filter(|_holders| is_holder).or_else(own)
     }
 
-    /// True where people reach it by `https`.
+    /// True if people reach it by `https`.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.url.as_ref().is_some_and(AdminUrl::is_https)
     }
 
-    /// True where a request may name this host.
+    /// True if a request may name this host.
     #[must_use]
     pub fn is_host(&self, host: &str) -> bool {
         let Ok(authority) = host.parse::<Authority>() else { return false };

@@ -29,7 +29,7 @@ const BYTES_MAX: usize = (1 << 20) - 256;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
-    /// Rows on the page: 1 to 200, 50 where it is missing.
+    /// Rows on the page: 1 to 200, 50 if absent.
     #[param(minimum = 1, maximum = 200)]
     pub(crate) limit: Option<u32>,
     /// `next_cursor` of the page before.
@@ -134,7 +134,7 @@ fn rendered_len(row: &impl Serialize) -> usize {
     let mut counted = ByteCount(1);
     match serde_json::to_writer(&mut counted, row) {
         Ok(()) => counted.0,
-        // The answer fails by the same row, and says so there.
+        // The answer fails by the same row, and has its error.
         Err(_unrenderable) => 0,
     }
 }
@@ -158,7 +158,7 @@ impl std::io::Write for ByteCount {
 pub(crate) struct List<T> {
     /// Rows. A page may have fewer than its limit, or none, and a next one nevertheless.
     pub(crate) data: Vec<T>,
-    /// True where there may be more.
+    /// True if there may be more.
     pub(crate) has_more: bool,
     /// Cursor of the next page.
     pub(crate) next_cursor: Option<String>,

@@ -1,10 +1,10 @@
-//! `/people`: invited, listed, shown, ended. Nobody grants what they have not, nor ends it.
+//! `/people`: invite, list, show, end. No caller grants a right that it lacks, nor ends one.
 //!
-//! A link is told once, in the answer of the request that made it: under `admin.url`, for holders under
-//! `console.url`, or as a path where there is none. Whoever has it accepts what it gives; who has a password
-//! has to sign in as well.
+//! A link is shown once, in the answer of the request that created it: under `admin.url`, for holders under
+//! `console.url`, or as a path if neither is set. Its bearer accepts the role that it gives; a person with a
+//! password has to sign in as well.
 //!
-//! A holder's administrator sees of people what they have of the one wallet, and nobody else.
+//! A holder's administrator sees only the people of the one wallet, and only their roles on it.
 
 use holdfast_accounts::{NewInvitation, Outcome, ToldInvitation};
 use holdfast_domain::admin::listing::PersonFilter;
@@ -37,15 +37,15 @@ struct PersonGrantView {
     #[schema(format = "uuid")]
     wallet_id: Option<String>,
     granted_at: Moment,
-    /// Whoever gave it: `local`, `admin_key:<id>` or `person:<id>`.
+    /// Actor that granted it: `local`, `admin_key:<id>` or `person:<id>`.
     granted_by: String,
 }
 
 /// A link that a person can use, without its token.
 #[derive(Debug, Serialize, ToSchema)]
 struct OpenLinkView {
-    /// What it is for: `accept` gives a role, `set_password` lets them set one, `first_owner` makes the
-    /// first owner.
+    /// Purpose: `accept` gives a role, `set_password` lets the person set one, `first_owner` creates the first
+    /// owner.
     purpose: &'static str,
     /// Role that it gives.
     role: Option<RoleLabel>,
@@ -70,7 +70,7 @@ pub(crate) struct PersonView {
     /// The link that they can use, if one exists; of several the one that expires last.
     link: Option<OpenLinkView>,
     created_at: Moment,
-    /// Whoever invited them first: `local`, `admin_key:<id>` or `person:<id>`.
+    /// Actor of the first invitation: `local`, `admin_key:<id>` or `person:<id>`.
     created_by: String,
     ended_at: Option<Moment>,
 }
@@ -123,11 +123,10 @@ pub(crate) struct InvitedPerson {
     /// Id of the person.
     #[schema(format = "uuid")]
     id: String,
-    /// One-time link, told in this answer alone and good for 24 hours: under `console.url` for whoever
-    /// is a holder alone, else under `admin.url`; a path where that is not set. Null where this
-    /// request made none.
+    /// One-time link, shown only in this answer and good for 24 hours: under `console.url` for a person who is only
+    /// a holder, else under `admin.url`; a path if that is not set. Null if this request created none.
     url: Option<String>,
-    /// Remedy where `url` is null.
+    /// Remedy if `url` is null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     notice: Option<&'static str>,
@@ -173,7 +172,7 @@ pub(crate) struct InvitationDraft {
         example = "ada@example.com"
     )]
     email: String,
-    /// 1 to 64 printable characters, not like an id. Somebody who is there keeps theirs.
+    /// 1 to 64 printable characters, not like an id. A known person keeps theirs.
     #[schema(value_type = Option<NameText>)]
     name: Option<String>,
     role: RoleLabel,
@@ -228,7 +227,7 @@ fn reach(wallet: Option<&str>) -> Result<Reach, Problem> {
     params(ChangeHeader), request_body = InvitationDraft,
     responses((status = 201, description = "The link.", body = InvitedPerson), Errors)
 )]
-/// Offers a role to whoever has an e-mail address; the one-time link is in this answer alone.
+/// Offers a role to the owner of an e-mail address; the one-time link is shown only in this answer.
 pub(crate) async fn invite(
     caller: Caller,
     Change { request, body }: Change<InvitationDraft>,
@@ -275,12 +274,12 @@ pub(crate) async fn show(caller: Caller) -> Reply<PersonView> {
     params(PersonPath, ChangeHeader), request_body = Option<ReasonBody>,
     responses((status = 200, description = "The link.", body = InvitedPerson), Errors)
 )]
-/// Makes another link for a person. Who has a role loses password and sessions with it, and sets
-/// another password by the link; an owner's link is made beside the database alone.
+/// Creates another link for a person. A person with a role loses password and sessions with it, and sets another
+/// password by the link; an owner's link is created only with direct database access.
 pub(crate) async fn renew_link(caller: Caller, change: Change<ReasonBody>) -> Reply<InvitedPerson> {
     let id = caller.id()?;
     let told = caller.accounts().renew_link(&caller.principal, &change.request, id).await?;
-    // The link is made by here and told this once: where the roles cannot be read, it still is.
+    // The link exists by here and is shown this once: it is shown even if the roles cannot be read.
     let person = caller.accounts().person(&caller.principal, id).await;
     let roles = person.map_or_else(|_unread| Vec::new(), |person| person.roles());
     Ok(Answer::changed(InvitedPerson::new(&caller, told.thing, &roles), told.replayed))

@@ -1,11 +1,11 @@
 //! `/deposits`, `/adjustments`, `/refunds`: money that no operation moves.
 //!
-//! The id of a posting is its `Idempotency-Key`, whoever sends it: through any door, with any admin
-//! key, the same key is the same posting. A deposit has a second permanent key, its source with its
-//! external reference: a payment from outside is booked once, whatever key it comes under.
+//! The id of a posting is its `Idempotency-Key`, whoever sends it: on every interface, with any admin key, the same
+//! key is the same posting. A deposit has a second permanent key, its source with its external reference: a payment
+//! from outside is booked once, under any key.
 //!
-//! Amounts are integer micros. Nothing is decided here: bounds of balances and charges are judged in
-//! the transaction that moves the money.
+//! Amounts are integer micros. Handlers decide nothing: bounds of balances and charges are judged in the
+//! transaction that moves the money.
 
 use holdfast_accounts::{
     ExternalId, Note, Outcome, PostingOrder, PostingRecord, Reference, Request, Source,
@@ -32,7 +32,7 @@ use crate::wallets::WalletView;
 pub(crate) struct PostingView {
     #[serde(flatten)]
     posting: PostingRowView,
-    /// The wallet as it stands now.
+    /// The wallet after the posting.
     wallet: WalletView,
 }
 
@@ -42,7 +42,7 @@ impl From<PostingRecord> for PostingView {
     }
 }
 
-/// A posting with what it says beside its money.
+/// A posting with its details besides the money.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ListedPosting)]
 pub(crate) struct PostingRowView {
@@ -63,8 +63,8 @@ pub(crate) struct PostingRowView {
     source: Option<String>,
     /// Id of the payment there.
     external_reference: Option<String>,
-    /// Whoever made it, as the trail names them: `local`, `admin_key:<id>` or `person:<id>`. Null for
-    /// holders, and where the trail has no row of it.
+    /// Actor, as in the audit log: `local`, `admin_key:<id>` or `person:<id>`. Null for holders, and if the audit
+    /// log has no row of it.
     actor: Option<String>,
     created_at: Moment,
 }
@@ -75,7 +75,7 @@ impl From<PostingListing> for PostingRowView {
         let (operation, reason) = match posting.kind {
             PostingKind::Deposit => (None, details.reason),
             PostingKind::Refund(operation) => (Some(operation.to_string()), details.reason),
-            // Its reason is part of the posting, and not beside it.
+            // Its reason is part of the posting's kind, not of the details.
             PostingKind::Adjustment(ref reason) => (None, Some(reason.clone())),
         };
         let (source, external_reference) = details
@@ -223,7 +223,7 @@ pub(crate) async fn adjust(
     caller: Caller,
     Change { request, body }: Change<AdjustmentDraft>,
 ) -> Reply<ChangeOutcome<PostingView>> {
-    // Its reason is part of the posting, and not beside it.
+    // Its reason is part of the posting's kind, not of the details.
     let details = PostingDetails { reason: None, ..details(None, &request, body.note.as_deref())? };
     let wallet = wallet(&body.wallet_id)?;
     let currency: Option<Currency> = parse_some("currency", body.currency.as_deref())?;
@@ -331,7 +331,7 @@ async fn list(
     list.list(caller.accounts().postings(&caller.principal, filter, page).await?).await
 }
 
-/// Shows a posting, where it is of the kind that its path says.
+/// Shows a posting, if it is of the kind of its path.
 async fn show(caller: &Caller, is_kind: fn(&PostingKind) -> bool) -> Reply<PostingView> {
     let found = caller.accounts().posting(&caller.principal, caller.id()?).await?;
     if is_kind(&found.listing.posting.kind) {

@@ -65,10 +65,10 @@ impl FromRequestParts<Gate> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, gate: &Gate) -> Result<Self, Problem> {
-        // Refused, and not let in, where a route was put outside the gate by mistake.
+        // A route outside the gate is a mistake of the router: refused, never let in.
         let principal: Option<Principal> = parts.extensions.get().cloned();
         let principal = principal.ok_or_else(|| Problem::new(Code::InvalidAdminKey))?;
-        // A text that is not an id names nothing: there is no resource of that name.
+        // A text that is not an id matches no resource.
         let missing = |_| Problem::new(Code::NotFound);
         let segments = RawPathParams::from_request_parts(parts, gate).await.map_err(missing)?;
         let id = segments.iter().find_map(|(_name, id)| Uuid::try_parse(id).ok());
@@ -113,19 +113,19 @@ fn named(path: &str, error: &impl std::fmt::Display) -> String {
 
 /// Body of a change.
 pub(crate) trait ChangeBody: DeserializeOwned + Serialize + Send {
-    /// True where `?dry_run=true` is taken.
+    /// True if `?dry_run=true` is accepted.
     const DRY_RUN: bool = false;
-    /// Members that identify somebody. No digest has anything of them, because it outlives their erasure.
+    /// Members that identify a person. No digest covers them, because digests outlive an erasure.
     const PRIVATE: &'static [&'static str] = &[];
     /// Members of which null is a value, and not absence: in an edit it removes.
     const NULLABLE: &'static [&'static str] = &[];
 }
 
-/// A body with nothing but a reason, or without even that.
+/// A body with only a reason, or without one.
 #[derive(Debug, Deserialize, Serialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReasonBody {
-    /// Reason of the change, for the trail: 1 to 200 printable characters.
+    /// Reason of the change, for the audit log: 1 to 200 printable characters.
     #[schema(value_type = Option<ReasonText>)]
     pub(crate) reason: Option<String>,
 }
@@ -181,7 +181,7 @@ where
     }
 }
 
-/// True where the request key is bound to this very request.
+/// True if the request key is bound to this very request.
 async fn is_repetition(
     accounts: &Accounts,
     parts: &Parts,
@@ -192,10 +192,10 @@ async fn is_repetition(
     Ok(bound.is_some_and(|record| record.is_of(&request.binding())))
 }
 
-/// The body with U+FFFD for what no text may contain; nothing where its texts are printable.
+/// The body with U+FFFD for each character that no text may contain; `None` if its texts are printable.
 ///
-/// A version before that rule may have done the request: its repetition is answered from the request
-/// key, and of its texts only the digest counts, which is made of the body as it was sent.
+/// A version before that rule may have run the request: its repetition is answered from the request key, and of its
+/// texts only the digest counts, which is computed from the body as it was sent.
 fn shown(body: &[u8]) -> Option<Vec<u8>> {
     if body.is_ascii() && !body.windows(2).any(|pair| pair == b"\\u") {
         return None;
@@ -271,7 +271,7 @@ fn request_key(headers: &HeaderMap) -> Result<CommandKey, Problem> {
     canonical.map(CommandKey::from).ok_or_else(|| Problem::new(Code::IdempotencyKeyMalformed))
 }
 
-/// Reads a JSON body. Nothing at all, or `null`, is an object without members.
+/// Reads a JSON body. An empty body, or `null`, is an object without members.
 async fn read_body(headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, Problem> {
     let nothing = Bytes::from_static(b"{}");
     let bytes = collect(body).await?;
@@ -291,7 +291,7 @@ async fn collect(body: axum::body::Body) -> Result<Bytes, Problem> {
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             Err(Problem::new(Code::RequestTooLarge))
         }
-        // The client broke it off, or garbled its chunks: nobody may read this.
+        // The client broke it off, or garbled its chunks: this answer may have no reader.
         Ok(Err(error)) => {
             tracing::debug!(%error, "the body of a request was not read");
             Err(Problem::new(Code::InvalidJson))
@@ -331,7 +331,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     is_json && types.next().is_none() && headers.get_all(CONTENT_ENCODING).iter().all(is_identity)
 }
 
-/// Number of edits in `If-Match`; `None` where the sender does not care.
+/// Number of edits in `If-Match`; `None` without a precondition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IfMatch(pub(crate) Option<u32>);
 

@@ -10,14 +10,14 @@ use crate::error::Problem;
 use crate::request::ChangeBody;
 use crate::value::schema::ReasonText;
 
-/// Time that the earlier credentials stay, where the request says none.
+/// Time that the earlier credentials stay valid if the request has none.
 const GRACE_SECONDS: u64 = 24 * 3_600;
 
 /// Rotation of an API key or an admin key.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RotationBody {
-    /// Time that the earlier credentials are still accepted, in seconds; a day where it is missing.
+    /// Time that the earlier credentials are still accepted, in seconds; a day if absent.
     #[serde(default = "grace_seconds")]
     #[schema(required = false, minimum = 0, maximum = 3_155_760_000_u64)]
     grace_seconds: u64,

@@ -1,7 +1,8 @@
-//! `/routes`: how the routes of providers fare, over all nodes. For operators only.
+//! `/routes`: health and traffic of the providers' routes, over all nodes. For operators only.
 //!
-//! The last error of a route has a status, a provider's error names and its filtered message: nothing of a request and
-//! no credential. `/models` has the breakers of this node at this moment; these are a second old and of every node.
+//! The last error of a route has a status, a provider's error names and its filtered message: nothing of a request
+//! and no credential. `/models` has the breakers of this node at this moment; these figures are a second old and of
+//! every node.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ struct BreakerView {
     successes_since: u32,
 }
 
-/// One route over time.
+/// History of one route.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RouteHistory)]
 pub(crate) struct RouteHistoryView {

@@ -27,20 +27,20 @@ use crate::value::Moment;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct StatementParams {
-    /// First moment of the period; the beginning where it is missing.
+    /// First moment of the period; the beginning if absent.
     #[param(inline)]
     from: Option<Moment>,
-    /// The moment after the period; now where it is missing.
+    /// The moment after the period; now if absent.
     #[param(inline)]
     to: Option<Moment>,
-    /// Entries on the page: 1 to 200, 50 where it is missing. Entries without a number that have one
-    /// moment are on one page, so it may have more, or fewer. Not for a file.
+    /// Entries on the page: 1 to 200, 50 if absent. Entries without a number that share a moment are on one page,
+    /// so a page may have more, or fewer. Not for a file.
     #[param(minimum = 1, maximum = 200)]
     limit: Option<u32>,
     /// `next_cursor` of the page before. Not for a file.
     #[param(pattern = "^[A-Za-z0-9_-]{48}$")]
     cursor: Option<String>,
-    /// Format, whatever `Accept` says.
+    /// Format; it overrides `Accept`.
     #[param(inline)]
     format: Option<ReportFormat>,
 }
@@ -60,7 +60,7 @@ pub(crate) struct StatementView {
     /// Entries of the period before those of this page.
     omitted_entries: u64,
     closing: BalanceView,
-    /// True where the period has earlier entries.
+    /// True if the period has earlier entries.
     has_more: bool,
     /// Cursor of the page of the entries before these.
     next_cursor: Option<String>,

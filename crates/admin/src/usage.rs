@@ -32,8 +32,8 @@ use crate::value::{Moment, model, parse_some};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct UsageParams {
-    /// One group, or two that differ behind a comma: `hour`, `day`, `month`, `model`, `api_key`,
-    /// `wallet`, `route`; `day` where it is missing. Holders have no `route`.
+    /// One group, or two different ones with a comma: `hour`, `day`, `month`, `model`, `api_key`, `wallet`,
+    /// `route`; `day` if absent. Holders have no `route`.
     #[param(example = "day,model", pattern = "^[a-z_]{3,7}(,[a-z_]{3,7})?$")]
     by: Option<String>,
     /// Operations of this wallet.
@@ -47,13 +47,13 @@ pub(crate) struct UsageParams {
     model: Option<String>,
     /// Operations that tried this route last. Not for holders.
     route: Option<String>,
-    /// First moment of finish, the first one of an hour; the beginning where it is missing.
+    /// First moment of finish, the first one of an hour; the beginning if absent.
     #[param(inline)]
     from: Option<Moment>,
-    /// The moment after the last one of finish, the first one of an hour; now where it is missing.
+    /// The moment after the last one of finish, the first one of an hour; now if absent.
     #[param(inline)]
     to: Option<Moment>,
-    /// Format, whatever `Accept` says.
+    /// Format; it overrides `Accept`.
     #[param(inline)]
     format: Option<ReportFormat>,
 }
@@ -89,7 +89,7 @@ pub(crate) struct UsageRowView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     wallet_name: Option<String>,
-    /// Route that was tried last; empty where none was.
+    /// Route of the last attempt; empty if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     route: Option<String>,
@@ -123,9 +123,9 @@ pub(crate) struct UsageRowView {
 struct UsageCosts {
     /// The completed whose cost is known.
     costed: u64,
-    /// Cost of those; null where none is known.
+    /// Cost of those; null if none is known.
     provider_cost_micros: Option<i64>,
-    /// Charges of those less refunds less cost; null where no cost is known.
+    /// Charges of those less refunds less cost; null if no cost is known.
     margin_micros: Option<i64>,
     /// Holds of the refused and the abandoned: at most so much may they have cost the operator.
     exposure_micros: i64,
@@ -178,7 +178,7 @@ impl UsageRowView {
         view
     }
 
-    /// Says which group it is.
+    /// Sets the member of this group.
     fn name(&mut self, group: &Group) {
         match group {
             Group::Hour(_) => self.hour = Some(group_name(group)),

@@ -104,7 +104,7 @@ where
     text.map(|text| parse(param, text)).transpose()
 }
 
-/// Judges a limit that is counted: at least one, or nothing would ever run.
+/// Judges a count limit: at least one, because zero would let no operation run.
 pub(crate) fn count(param: &'static str, count: Option<u64>) -> Result<Option<u64>, Problem> {
     if count.is_none_or(|count| LIMIT.contains(&count)) {
         return Ok(count);
@@ -118,7 +118,7 @@ pub(crate) fn count(param: &'static str, count: Option<u64>) -> Result<Option<u6
     ))
 }
 
-/// Judges an amount that is more than nothing.
+/// Judges an amount, which must be positive.
 pub(crate) fn amount(param: &'static str, micros: i64) -> Result<Micros, Problem> {
     if AMOUNT.contains(&micros) {
         return Ok(Micros::new(micros));
@@ -149,7 +149,7 @@ pub(crate) fn spend(
     }
 }
 
-/// Joins the two members of a bound on spend in an edit: absent, null or a value, both alike.
+/// Joins the two members of a bound on spend in an edit: both absent, both null, or both values.
 #[expect(clippy::option_option, reason = "an edit tells absent from null")]
 pub(crate) fn edited_spend(
     params: [&'static str; 2],
@@ -171,7 +171,7 @@ pub(crate) fn model(id: Option<&str>) -> Result<Option<PublicModelId>, Problem> 
     read.map_err(|error| Problem::invalid("model", sentence(&error.to_string())))
 }
 
-/// Reads an allow-list; an empty one would allow nothing, and is asked about.
+/// Reads an allow-list. An empty one is refused, because it would allow no model.
 pub(crate) fn models(ids: &[String]) -> Result<BTreeSet<ModelPattern>, Problem> {
     if ids.is_empty() {
         let message = "An empty list would allow no model: write ids, or null for all of them.";

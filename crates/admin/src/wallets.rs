@@ -1,10 +1,10 @@
-//! `/wallets`: made, shown, listed, edited, suspended, resumed, closed.
+//! `/wallets`: create, show, list, edit, suspend, resume and close.
 //!
-//! Handlers parse, call a use case and show what comes back. An edit may say which edit it has seen
-//! (`If-Match`, the number of edits): one that is out of date changes nothing. `null` in an edit takes
-//! a setting away, an absent member leaves it.
+//! Handlers parse a request, call a use case and render its result. An edit may name the revision that it is based
+//! on (`If-Match`, the number of edits): one that is out of date changes nothing. `null` in an edit removes a
+//! setting, an absent member keeps it.
 //!
-//! Closing is for good, so it can be rehearsed (`dry_run`). Nothing here touches a balance.
+//! Closing cannot be undone, so it has a dry run (`dry_run`). Handlers never touch a balance.
 
 use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Outcome, Reference};
 use holdfast_domain::Micros;
@@ -41,7 +41,7 @@ pub(crate) struct WalletView {
     held_micros: i64,
     /// Threshold of `wallet.low`.
     low_balance_micros: Option<i64>,
-    /// Most that a key may spend that is issued by whoever is neither owner nor `holder_admin`.
+    /// Upper bound on the spend of a key whose issuer is neither owner nor `holder_admin`.
     key_spend_micros: Option<i64>,
     key_spend_window: Option<WindowLabel>,
     state: WalletStateLabel,
@@ -144,10 +144,10 @@ impl ChangeBody for WalletClosing {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct WalletQuery {
-    /// The wallet of this name alone.
+    /// Filter by name.
     #[param(inline, value_type = Option<NameText>)]
     name: Option<String>,
-    /// The wallet that has this id in an outer system alone.
+    /// Filter by the id in an outer system.
     #[param(inline, value_type = Option<ExternalIdText>)]
     external_id: Option<String>,
     /// Wallets in this state.

@@ -1,10 +1,10 @@
-//! `/webhooks`: made, shown, listed, edited, rotated, disabled, enabled, tested; and their deliveries.
+//! `/webhooks`: create, show, list, edit, rotate, disable, enable and test; and their deliveries.
 //!
-//! A secret is in the answer that makes it, and in no other one. Path and query of a URL often hold the
-//! receiver's own secret: whoever may not change a webhook is shown its origin alone.
+//! A secret is shown only in the answer that creates it. Path and query of a URL often contain the receiver's own
+//! secret: a caller who may not change a webhook is shown only its origin.
 //!
-//! Handlers parse, call a use case and show what comes back. Addresses are judged by the process that
-//! serves, and nothing is sent from here: a test goes through the outbox as every event does.
+//! Handlers parse a request, call a use case and render its result. Addresses are judged by the process that
+//! serves, and handlers send no delivery: a test goes through the outbox as every event does.
 
 mod view;
 
@@ -34,10 +34,10 @@ use crate::value::{parse_some, present};
 #[derive(Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WebhookDraft {
-    /// `https://`, port 443, a public address; another origin where the operator has listed it.
+    /// `https://`, port 443, a public address; another origin if the operator has listed it.
     #[schema(format = "uri")]
     url: String,
-    /// Wallet whose events it is told. Missing: the operator's, which is told all; a holder's own.
+    /// Wallet whose events it gets. Absent: the operator's, which gets all events; a holder's own wallet.
     #[schema(format = "uuid")]
     wallet_id: Option<String>,
     /// Kinds of events, like `wallet.low`; null for all.
@@ -108,7 +108,7 @@ impl<S: Send + Sync> FromRequestParts<S> for DeliveryIds {
     params(ChangeHeader), request_body = WebhookDraft,
     responses((status = 201, description = "The webhook.", body = MadeWebhook), Errors)
 )]
-/// Makes a webhook; its secret is in this answer alone.
+/// Creates a webhook; its secret is shown only in this answer.
 pub(crate) async fn create(
     caller: Caller,
     Change { request, body }: Change<WebhookDraft>,
@@ -178,7 +178,7 @@ pub(crate) async fn update(
     params(WebhookPath, ChangeHeader), request_body = Option<ReasonBody>,
     responses((status = 200, description = "The webhook.", body = MadeWebhook), Errors)
 )]
-/// Makes another secret, which is in this answer alone. Both sign for 24 hours.
+/// Creates another secret, which is shown only in this answer. Both sign for 24 hours.
 pub(crate) async fn rotate(caller: Caller, change: Change<ReasonBody>) -> Reply<MadeWebhook> {
     let rotated =
         caller.accounts().rotate_webhook(&caller.principal, &change.request, caller.id()?).await?;
@@ -191,7 +191,7 @@ pub(crate) async fn rotate(caller: Caller, change: Change<ReasonBody>) -> Reply<
     params(WebhookPath, ChangeHeader), request_body = Option<ReasonBody>,
     responses((status = 200, description = "The delivery, not sent yet.", body = DeliveryView), Errors)
 )]
-/// Sends a `webhook.test` event, in one try; the list of deliveries says what came of it. 6 a minute.
+/// Sends a `webhook.test` event, in one delivery attempt; the list of deliveries has its result. 6 a minute.
 pub(crate) async fn test(caller: Caller, change: Change<ReasonBody>) -> Reply<DeliveryView> {
     let sent =
         caller.accounts().test_webhook(&caller.principal, &change.request, caller.id()?).await?;
@@ -243,7 +243,7 @@ fn changed_webhook(
     Answer::changed(WebhookView::new(thing, principal.role), replayed).edited(edited)
 }
 
-/// Reads kinds of events; an empty list would be told nothing, and is asked about.
+/// Reads kinds of events. An empty list is refused, because no event would match it.
 fn kinds(names: &[String]) -> Result<BTreeSet<EventKind>, Problem> {
     if names.is_empty() {
         let message = "An empty list would be told nothing: write kinds, or null for all of them.";

@@ -1,11 +1,10 @@
 //! Bodies that issue and edit API keys.
 //!
-//! Limits are flat members, named as in answers. In a body that issues, an absent member is no
-//! limit. In a body that edits, an absent member stays as it is and `null` takes the limit away:
-//! the two are told apart by a type of their own. A bound on spend has two members, amount and
-//! window, which come together or not at all.
+//! Limits are flat members, named as in answers. In a body that issues, an absent member means no limit. In a body
+//! that edits, an absent member keeps the limit and `null` removes it; a type of its own separates the two. A bound
+//! on spend has two members, amount and window, which are given together or not at all.
 //!
-//! Unknown members are refused: a limit that is misspelled would be no limit.
+//! Unknown members are refused: a misspelled limit would not limit the key.
 
 use holdfast_accounts::{KeyOrder, Name};
 use holdfast_domain::Timestamp;
@@ -32,7 +31,7 @@ type Result<T> = std::result::Result<T, Problem>;
 /// `ApiKeyOrder` has the members, and `ApiKeyDraft` has them between `wallet_id` and `reason`.
 macro_rules! orders {
     ($($(#[doc = $doc:literal])? $(#[schema $schema:tt])? $member:ident: $type:ty,)+) => {
-        /// An API key to be issued, beside its wallet.
+        /// Limits and terms of a new API key, without its wallet.
         #[derive(Debug, Deserialize, Serialize, ToSchema)]
         #[serde(deny_unknown_fields)]
         pub(crate) struct ApiKeyOrder {
@@ -47,7 +46,7 @@ macro_rules! orders {
             #[schema(format = "uuid")]
             pub(super) wallet_id: String,
             $($(#[schema $schema])? $member: $type,)+
-            /// Reason, which is wanted of everybody but the wallet's holder.
+            /// Reason, required of all callers except the wallet's holder.
             #[schema(value_type = Option<ReasonText>)]
             reason: Option<String>,
         }
@@ -62,7 +61,7 @@ macro_rules! orders {
 }
 
 orders! {
-    /// 1 to 64 printable characters, not like an id; one is made up where it is missing.
+    /// 1 to 64 printable characters, not like an id; generated if absent.
     #[schema(value_type = Option<NameText>)]
     name: Option<String>,
     #[schema(value_type = Option<ExternalIdText>)]
@@ -76,7 +75,7 @@ orders! {
     #[schema(minimum = 1, maximum = 1_000_000_000_000_000_u64)]
     spend_micros: Option<i64>,
     spend_window: Option<WindowLabel>,
-    /// Models that it may use; all of them where it is missing.
+    /// Models that it may use; all models if absent.
     #[schema(value_type = Option<Vec<ModelPatternText>>, min_items = 1)]
     models: Option<Vec<String>>,
     balance: Option<BalanceLabel>,
@@ -124,7 +123,7 @@ pub(crate) struct ApiKeyBulk {
     pub(super) wallet_id: String,
     #[schema(min_items = 1, max_items = 100)]
     pub(super) keys: Vec<ApiKeyOrder>,
-    /// Reason, which is wanted of everybody but the wallet's holder.
+    /// Reason, required of all callers except the wallet's holder.
     #[schema(value_type = Option<ReasonText>)]
     reason: Option<String>,
 }
@@ -178,7 +177,7 @@ pub(crate) struct ApiKeyEdit {
 }
 
 impl ApiKeyEdit {
-    /// The edit but for the end, which the database's clock may have to say.
+    /// The edit without the end, which may depend on the database's clock.
     pub(super) fn patch(&self) -> Result<ApiKeyPatch> {
         let edited = |limit: CountLimit| {
             let to = match limit {

@@ -1,4 +1,4 @@
-//! API keys as they are answered: in lists, alone with their counters, and new with their secret.
+//! API keys in answers: in lists, singly with their counters, and new with their secret.
 
 use holdfast_accounts::{ApiKeyRecord, IssuedApiKey};
 use holdfast_domain::Micros;
@@ -85,7 +85,7 @@ pub(crate) struct ListedKeyView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Credential)]
 struct CredentialView {
-    /// Beginning of the bearer's text, which tells one credential from others.
+    /// Beginning of the bearer's text, by which one credential is recognized among others.
     id: String,
     created_at: Moment,
     ends_at: Option<Moment>,
@@ -111,8 +111,8 @@ pub(crate) struct ShownKeyView {
     api_key: ApiKeyView,
     /// Readings of its counters in the windows of now.
     counters: Vec<CounterView>,
-    /// Holds of what was refused to it or abandoned this month (UTC): at most so much may it have cost the
-    /// operator. Not for support and holders, and missing where it cannot be summed within a second.
+    /// Holds of its refused and abandoned operations of this month (UTC): the upper bound of their cost to the
+    /// operator. Not for support and holders, and missing if the sum takes longer than a second.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     exposure_micros: Option<i64>,
@@ -125,7 +125,7 @@ struct CounterView {
     counter: String,
     /// Requests, tokens, operations or micros.
     used: i64,
-    /// First moment of its window; null where it has none.
+    /// First moment of its window; null if it has no window.
     window_start: Option<Moment>,
     /// Moment at which it begins anew.
     resets_at: Option<Moment>,
@@ -153,9 +153,9 @@ impl ShownKeyView {
 #[derive(Serialize, ToSchema)]
 #[schema(as = IssuedApiKey)]
 pub(crate) struct IssuedKeyView {
-    /// Text that its holder sends, told in this answer alone; null where an earlier request made it.
+    /// Text that its holder sends, shown only in this answer; null if an earlier request created the key.
     key: Option<String>,
-    /// Remedy where `key` is null.
+    /// Remedy if `key` is null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     notice: Option<&'static str>,

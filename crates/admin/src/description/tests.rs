@@ -1,4 +1,4 @@
-//! The description against the table of doors, and its own promises.
+//! The description compared with the table of interfaces, and the guarantees that it states.
 
 use std::collections::BTreeSet;
 

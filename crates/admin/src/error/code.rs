@@ -7,9 +7,9 @@
 //!            └ a variant of Code, its place in Code::ALL, its arm of Code::row
 //! ```
 //!
-//! A message names the next step. `retry` is the header `x-should-retry`: SDKs repeat 409, 429 and 5xx
-//! unless it says `false`. No error of this table binds the `Idempotency-Key`, except perhaps
-//! `outcome_unknown`, which is repeated with the same key for that reason.
+//! A message names the next step. `retry` is the header `x-should-retry`: SDKs repeat 409, 429 and 5xx unless the
+//! header is `false`. No error of this table binds the `Idempotency-Key`, except perhaps `outcome_unknown`, which
+//! is repeated with the same key for that reason.
 
 use holdfast_wire::codes;
 use holdfast_wire::error::table::kind::{IDEMPOTENCY, INVALID_REQUEST, RATE_LIMIT, SERVER};

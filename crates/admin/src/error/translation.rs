@@ -24,7 +24,7 @@ impl From<AccountsError> for Problem {
                 let message = format!("There is no such {kind}, or none that this key reaches.");
                 Self::told(Code::NotFound, message)
             }
-            // Things are asked for by id here, which is never ambiguous.
+            // Requests name resources by id here, which is never ambiguous.
             error @ AccountsError::Ambiguous(_) => {
                 Self::told(Code::InvalidValue, sentence(&error.to_string()))
             }
@@ -181,7 +181,7 @@ fn described(posting: &Posting) -> String {
     }
 }
 
-/// Logs the cause of a failure that callers are told nothing of.
+/// Logs the cause of a failure, which callers do not get.
 fn logged(code: Code, error: &dyn Error) -> Problem {
     let error = ErrorChain(error);
     tracing::error!(%error, code = code.label(), "a request of administration failed");

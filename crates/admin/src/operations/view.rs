@@ -81,8 +81,8 @@ pub(crate) struct OperationView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     usage_reasons: Option<Vec<&'static str>>,
-    /// Lines of the price of what was counted, in an operation alone, none as long as it runs. Their sum is
-    /// rounded up once: it is the charge and the shortfall together.
+    /// Lines of the price of the counted meters; only in a single operation, and none as long as it runs. Their sum
+    /// is rounded up once: it is the charge and the shortfall together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     price_lines: Option<Vec<PriceLineView>>,
@@ -157,7 +157,7 @@ impl OperationView {
         Self { api_key_name: row.api_key_name, ..view }
     }
 
-    /// An operation alone.
+    /// View of a single operation.
     pub(super) fn shown(record: OperationRecord, sight: Sight) -> Self {
         let operation = &record.operation;
         let lines = operation.phase.usage().into_iter().flat_map(|usage| {
@@ -199,7 +199,7 @@ impl OperationView {
             usage_id: usage.map(|_recorded| operation.id.usage().to_string()),
             hold_micros: operation.hold.get(),
             charge_micros: charge.map(Micros::get),
-            // Who pays nothing has no shortfall either.
+            // A caller that pays no charge has no shortfall either.
             shortfall_micros: usage.map(|usage| usage.shortfall).or(charge).map(Micros::get),
             refunded_micros: refunded.get(),
             meters: usage.map(|usage| {

@@ -1,8 +1,8 @@
-//! Texts and numbers as the description has them: their bounds in the words of JSON Schema, once.
+//! Texts and numbers as the description has them: their bounds in the terms of JSON Schema, once.
 //!
-//! A member stays a plain text in its body, and its use case judges it, so that a refusal names the
-//! member. What stands here must say the same: a tester that knows the description alone sends what it
-//! allows, and is to be taken.
+//! A member stays a plain text in its body, and its use case judges it, so that a refusal names the member. These
+//! bounds must be the same: a client that is generated from the description sends values within them, and those
+//! must be accepted.
 
 use holdfast_accounts::{ExternalId, Name, Note, Reason, Source};
 use serde::Deserialize;
@@ -63,7 +63,7 @@ texts! {
         "Entry of an allow-list: public id of a model, or `publisher/*` for each model of a publisher.");
 }
 
-/// Body of a change that wants a reason.
+/// Body of a change that requires a reason.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReasonGiven {

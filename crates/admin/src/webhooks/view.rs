@@ -1,10 +1,10 @@
-//! Webhooks and deliveries as answers show them.
+//! Webhooks and deliveries in answers.
 //!
-//! The secret is in the answers of a request that makes one, and in no other type here. The URL is whole
-//! for whoever may change the webhook, and its origin alone for the rest: path and query often hold the
+//! The secret is in the answers of a request that creates one, and in no other type here. The URL is whole for
+//! callers who may change the webhook, and only its origin for the rest: path and query often contain the
 //! receiver's own secret.
 //!
-//! Of a receiver's answer there is its status, and never a body.
+//! Of a receiver's answer, only the status is shown, never a body.
 
 use holdfast_accounts::ToldWebhook;
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState, DisableReason, Origin};
@@ -21,17 +21,17 @@ use crate::value::Moment;
 pub(crate) struct WebhookView {
     #[schema(format = "uuid")]
     id: String,
-    /// Wallet whose events it is told; null for the operator's, which is told all.
+    /// Wallet whose events it gets; null for the operator's, which gets all events.
     #[schema(format = "uuid")]
     wallet_id: Option<String>,
-    /// URL of the receiver; its origin alone for roles that may not change the webhook.
+    /// URL of the receiver; only its origin for roles that may not change the webhook.
     url: String,
-    /// Kinds of events that it is told; null for all.
+    /// Kinds of events that it gets; null for all.
     kinds: Option<Vec<&'static str>>,
     description: Option<String>,
     state: WebhookState,
     disabled_at: Option<Moment>,
-    /// Somebody asked for it, the receiver answered 410, or ten deliveries in a row are dead.
+    /// Cause: a user's request, the receiver's answer 410, or ten failed deliveries in a row.
     disabled_reason: Option<DisableReasonLabel>,
     /// Number of its secret, one more at each rotation.
     secret_generation: u32,
@@ -47,9 +47,9 @@ pub(crate) struct WebhookView {
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum WebhookState {
-    /// It is told what happens.
+    /// Events are delivered to it.
     Active,
-    /// It is told nothing.
+    /// No event is delivered to it.
     Disabled,
 }
 
@@ -113,16 +113,16 @@ debug_as!(WebhookView as it: "WebhookView({})", it.id);
 pub(crate) struct MadeWebhook {
     #[serde(flatten)]
     webhook: WebhookView,
-    /// `whsec_…`, what the receiver verifies by, told in this answer alone; null where an earlier
-    /// request made it.
+    /// `whsec_…`, by which the receiver verifies a delivery, shown only in this answer; null if an earlier request
+    /// created it.
     secret: Option<SecretView>,
-    /// Remedy where `secret` is null.
+    /// Remedy if `secret` is null.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(required = false)]
     notice: Option<&'static str>,
 }
 
-/// A secret on its way to whoever asked for it.
+/// A secret on its way to its requester.
 #[derive(Serialize, ToSchema)]
 #[schema(value_type = String)]
 struct SecretView(String);
@@ -134,10 +134,10 @@ const TOLD: &str = "An earlier request with this Idempotency-Key made the secret
     one.";
 
 impl MadeWebhook {
-    /// A webhook as whoever has made it, or rotated it, is shown it.
+    /// A webhook in the answer to its creator, or to the caller who rotated it.
     pub(crate) fn new(ToldWebhook { record, secret }: ToldWebhook) -> Self {
         let notice = secret.is_none().then_some(TOLD);
-        // Whoever may make one may change it.
+        // A caller who may create one may change it.
         let webhook = WebhookView::new(record, Role::Owner);
         Self {
             webhook,
@@ -163,10 +163,10 @@ pub(crate) struct DeliveryView {
     tries: u32,
     /// Moment from which it is tried again, while it is pending; during a try the end of its lease.
     next_at: Option<Moment>,
-    /// Result of the last try, like `delivered`, `server_error`, `redirect`, `timed_out`,
-    /// `address_refused`; `webhook_disabled` where nothing was sent for that.
+    /// Result of the last delivery attempt, like `delivered`, `server_error`, `redirect`, `timed_out`,
+    /// `address_refused`; `webhook_disabled` if the webhook was disabled before it was sent.
     last_result: Option<String>,
-    /// Status of the last answer, where that try had one.
+    /// Status of the last answer, if that attempt had one.
     last_status: Option<u16>,
     created_at: Moment,
     finished_at: Option<Moment>,
@@ -176,11 +176,11 @@ pub(crate) struct DeliveryView {
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum DeliveryStateLabel {
-    /// It has a try to come, or one under way.
+    /// An attempt is due or under way.
     Pending,
-    /// Its receiver has it.
+    /// The receiver has accepted it.
     Delivered,
-    /// Nothing more is sent.
+    /// No attempt follows.
     Dead,
 }
 

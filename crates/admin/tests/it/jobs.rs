@@ -1,4 +1,4 @@
-//! Jobs: started once for a request key, with a row of the trail, and shown with what they found.
+//! Jobs: started once for a request key, with a row of the audit log, and shown with what they found.
 
 use std::time::Duration;
 

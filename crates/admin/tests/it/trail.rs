@@ -1,4 +1,4 @@
-//! Lists of administration: postings, admin keys and the trail, newest first, each row once.
+//! Lists of administration: postings, admin keys and the audit log, newest first, each row once.
 
 use holdfast_domain::admin::{Reach, Role};
 use serde_json::{Value, json};
