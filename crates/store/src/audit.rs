@@ -1,4 +1,4 @@
-//! The audit of a book: its rules ([`verify`]), which are pure, and the pages of rows that it reads.
+//! The audit of a ledger: its rules ([`verify`]), which are pure, and the pages of rows that it reads.
 
 mod pages;
 pub mod verify;

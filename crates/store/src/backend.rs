@@ -64,15 +64,14 @@ pub(crate) enum ReadTransaction {
 pub(crate) struct Pools {
     /// For results and lists.
     pub(crate) readers: Readers,
-    /// For the short reads that every caller and every probe waits for: credentials, their wallets,
-    /// the clock. Results never go through these, so that however many of them are read, nobody is
-    /// locked out.
+    /// For the short reads that every caller and every probe waits for: credentials, their wallets, the clock.
+    /// Results are never read through these, so that any number of such reads cannot lock a caller out.
     pub(crate) glances: Readers,
-    /// For an audit, whose pages take long: nobody else waits for one.
+    /// For an audit, whose pages take long: no other read waits for one.
     pub(crate) audits: Readers,
     /// For sums over many rows.
     pub(crate) reports: Readers,
-    /// For the steps of the summing alone: many reports do not hold it up, and it holds up none.
+    /// Only for the steps of the summing: many reports do not delay it, and it delays none.
     pub(crate) summing: Readers,
     /// For the pages of exports, one after another for minutes.
     pub(crate) exports: Readers,
@@ -147,12 +146,12 @@ impl Backend {
             Self::Postgres(_) => postgres::RESULT_BYTES_MAX)
     }
 
-    /// Takes in nothing more; the writer ends when what waits is done.
+    /// Accepts no more changes; the writer ends after the queued ones.
     pub(crate) fn finish(&self) {
         each!(self, it => it.finish());
     }
 
-    /// Completes when nothing is written any more: the writer has drained, or it is gone.
+    /// Completes after the last write: the writer has drained, or it is gone.
     pub(crate) async fn closed(&self) {
         each!(self, it => it.closed().await);
     }
@@ -278,7 +277,7 @@ pub(crate) fn create(url: &DatabaseUrl) -> Result<(), ConnectError> {
         DatabaseLocation::Server(_) => Ok(()))
 }
 
-/// A connection that looks at a database. To a file it cannot write, and one that is refused stays as it is.
+/// A read-only connection to a database. It cannot write a file, and one that is refused stays as it is.
 pub(crate) async fn look(
     url: &DatabaseUrl,
     busy_timeout: Duration,
@@ -300,7 +299,7 @@ pub(crate) async fn migrate(
     })
 }
 
-/// True if there is no database at this URL: the file is something else, or the server has none of that name.
+/// True if there is no database at this URL: the file has another format, or the server has none of that name.
 pub(crate) fn is_no_database(url: &DatabaseUrl, error: &DbErr) -> bool {
     by_database!(url.place();
         DatabaseLocation::File(_) => sqlite::connect::is_no_database(error);

@@ -58,7 +58,7 @@ pub enum ConnectError {
 /// Refusal of a schema that this program does not work with, or failure to read or write one.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("there is no database at {0}: run `holdfast migrate up`")]
     Missing(PathBuf),
     /// The server has no such database.
@@ -80,10 +80,10 @@ pub enum SchemaError {
     /// A migration that was applied is not the one that this program has.
     #[error("migration {0} of the database is not this program's")]
     Changed(u32),
-    /// Somebody else's tables are in it, or it is no database.
+    /// It has tables of another program, or is not a database.
     #[error("{0} is not a Holdfast database")]
     Foreign(String),
-    /// There is nothing to take back.
+    /// No migration is applied.
     #[error("no migration is applied")]
     NothingApplied,
     /// A gateway works with it.

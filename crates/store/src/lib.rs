@@ -1,10 +1,9 @@
-//! Storage of operations, holds, the book, wallets, API keys, prices and node leases, on SQLite or
-//! PostgreSQL. [`Store`] fulfils the storage ports of `holdfast-domain`; what only the command line
-//! reads are methods of its own.
+//! Storage of operations, holds, the ledger, wallets, API keys, prices and node leases, on SQLite or PostgreSQL.
+//! [`Store`] fulfils the storage ports of `holdfast-domain`; reads of the command line are methods of its own.
 //!
-//! It decides nothing about operations. It enforces three things over what a transaction has read:
-//! the version is the one that was judged, balances and counters stay within bounds, permanent ids
-//! do not repeat. The tables repeat that as constraints.
+//! It decides nothing about operations. It enforces three rules over the rows of a transaction: the version is the
+//! one that was judged, balances and counters stay within bounds, permanent ids do not repeat. The tables repeat
+//! them as constraints.
 //!
 //! | an embedder needs | from |
 //! |---|---|
@@ -55,7 +54,7 @@
 //! | `reading`, `audit` | lists and reports; the audit with its rules |
 //! | `sale`, `admin` | ports of a sale, and of administration |
 //!
-//! A room imports from its own line and those above it alone.
+//! A room imports only from its own line and those above it.
 
 #[cfg(not(any(feature = "sqlite", feature = "postgres")))]
 compile_error!(

@@ -1,14 +1,14 @@
 //! The right to serve a database file: one `serve` to a file, by whatever name.
 //!
-//! Two exclusive locks, held while the process serves: one on `<file>.lock`, which can be taken
-//! before there is a database, and one on the file itself, which holds whatever it is called
-//! ([`crate::lock::identity`]). The kernel drops both with the process, however that ends.
+//! Two exclusive locks, held while the process serves: one on `<file>.lock`, which can be taken before there is a
+//! database, and one on the file itself, which holds under every name of it ([`crate::lock::identity`]). The kernel
+//! drops both with the process, however that ends.
 //!
-//! They prove that whatever an earlier process left behind is nobody's any more, and that the file
-//! is the one that was opened. `serve` and migrations take them; every other command works beside a
-//! process that serves, where the file has one name, and file, log and index are those whose device
-//! and inode `serve` wrote into `<file>.lock`. `<file>.lock` is never
-//! deleted: a process that has opened it a moment before would lock a file that nobody else finds.
+//! They prove that no process owns the remains of an earlier one any more, and that the file is the one that was
+//! opened. `serve` and migrations take them. Every other command may run while a process serves, if the file has
+//! one name, and file, log and index are those whose device and inode `serve` wrote into `<file>.lock`.
+//! `<file>.lock` is never deleted: a process that has opened it a moment before would lock a file that no other
+//! process finds.
 
 pub(crate) mod identity;
 
@@ -25,7 +25,7 @@ use self::identity::{FileIds, HoldError, Identity, compare_all, one_name};
 use crate::error::{FileLost, LockError};
 use crate::schema::url::DatabaseUrl;
 
-/// Attempts at the lock: a command that looks at it has it for a moment.
+/// Attempts at the lock: a command that checks it holds it for a moment.
 const ATTEMPTS: usize = 20;
 /// Pause between two attempts at the lock.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -33,11 +33,11 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The right to serve a database file. It ends when this is dropped, or with the process.
 #[derive(Debug)]
 pub struct ServeLock {
-    /// None where a server has the database: its processes are told apart by their nodes' leases.
+    /// None if a server has the database: its processes are distinguished by their nodes' leases.
     held: Option<FileLock>,
 }
 
-/// A database file that nobody else serves.
+/// A database file that no other process serves.
 #[derive(Debug)]
 struct FileLock {
     database: PathBuf,
@@ -47,11 +47,11 @@ struct FileLock {
 }
 
 impl ServeLock {
-    /// Takes the lock of the database at this URL, or says who stands in the way.
+    /// Takes the lock of the database at this URL, or returns its owner as the error.
     ///
     /// # Errors
     ///
-    /// Where another process has it, or it cannot be taken.
+    /// If another process has it, or it cannot be taken.
     pub fn take(url: &DatabaseUrl) -> Result<Self, LockError> {
         let (Some(named), Some(folder)) = (url.file(), url.folder()) else {
             return Ok(Self { held: None });
@@ -69,7 +69,7 @@ impl ServeLock {
             .mode(0o600)
             .open(&path)
             .map_err(failed)?;
-        // The lock beside comes first: the file itself may not be there yet.
+        // The lock file comes first: the database file may not exist yet.
         match lock_soon(&beside) {
             Ok(()) => beside.set_len(0).map_err(failed)?,
             Err(TryLockError::WouldBlock) => return Err(LockError::Taken(database)),
@@ -90,13 +90,13 @@ impl ServeLock {
         }
     }
 
-    /// Refuses where the name leads to another file than the one in hold.
+    /// Refuses if the name leads to another file than the held one.
     pub(crate) fn check(&self) -> Result<(), FileLost> {
         self.held_file().map_or(Ok(()), Identity::check)
     }
 
-    /// Completes when the file was found to be removed, replaced or linked, and says which; never
-    /// where a server has the database.
+    /// Completes with the loss when the file was found to be removed, replaced or linked; never if a server has the
+    /// database.
     pub async fn lost(&self) -> FileLost {
         match self.held_file() {
             Some(identity) => identity.lost().await,
@@ -113,7 +113,7 @@ impl ServeLock {
         (&held.beside).write_all(written(&files).as_bytes())
     }
 
-    /// Folds the log into the file, where the log or its index was removed.
+    /// Folds the log into the file, if the log or its index was removed.
     pub(crate) fn rescue(&self) {
         if let Some(identity) = self.held_file().filter(|identity| identity.is_lost()) {
             identity.rescue();
@@ -137,7 +137,7 @@ impl ServeLock {
 }
 
 impl FileLock {
-    /// The file that has the name; the one that had it when this was asked first.
+    /// The file that has the name, as of the first call.
     fn identity(&self, named: &Path) -> Result<&Identity, LockError> {
         if let Some(identity) = self.identity.get() {
             return Ok(identity);
@@ -151,8 +151,7 @@ impl FileLock {
     }
 }
 
-/// Takes hold of the file where this process serves it. Where it does not, only refuses a file with
-/// several names.
+/// Takes hold of the file if this process serves it. If not, only refuses a file with several names.
 pub(crate) fn hold(named: &Path, lock: Option<&ServeLock>) -> Result<(), LockError> {
     match lock {
         Some(lock) => lock.hold(named),
@@ -164,7 +163,7 @@ pub(crate) fn hold(named: &Path, lock: Option<&ServeLock>) -> Result<(), LockErr
     }
 }
 
-/// Refuses where another process serves the database, unless this one has the right to.
+/// Refuses if another process serves the database, unless this one has the right to.
 pub(crate) fn check_unserved(url: &DatabaseUrl, lock: Option<&ServeLock>) -> Result<(), LockError> {
     match (lock, url.file()) {
         (None, Some(file)) => check_served(file).map_err(LockError::Lost),
@@ -172,8 +171,8 @@ pub(crate) fn check_unserved(url: &DatabaseUrl, lock: Option<&ServeLock>) -> Res
     }
 }
 
-/// Refuses where another process serves this file, and file, log or index are not those that it
-/// has open. The name is looked at as it is and without its links: a link may have taken its place.
+/// Refuses if another process serves this file, and file, log or index are not those that it has open. The name is
+/// resolved as it is and without its links: a link may have taken its place.
 pub(crate) fn check_served(named: &Path) -> Result<(), FileLost> {
     check_beside(named)?;
     match named.canonicalize() {
@@ -184,7 +183,7 @@ pub(crate) fn check_served(named: &Path) -> Result<(), FileLost> {
 
 fn check_beside(named: &Path) -> Result<(), FileLost> {
     let Ok(mut beside) = File::open(lock_path(named)) else { return Ok(()) };
-    // Nobody serves it, and what is written there is over.
+    // No process serves it, and the text in it is outdated.
     if beside.try_lock_shared().is_ok() {
         return Ok(());
     }
@@ -204,7 +203,7 @@ fn written(files: &FileIds) -> String {
     files.iter().map(line).collect()
 }
 
-/// Files that were written into `<file>.lock`; `None` where none were noted yet.
+/// Files that were written into `<file>.lock`; `None` if none were noted yet.
 fn noted(text: &str) -> Option<FileIds> {
     let id = |line: &str| {
         let (device, inode) = line.split_once(' ')?;
@@ -216,7 +215,7 @@ fn noted(text: &str) -> Option<FileIds> {
     Some(files.map(id))
 }
 
-/// Takes the lock, for which a command that looks at it is waited for.
+/// Takes the lock; waits for a command that checks it.
 fn lock_soon(file: &File) -> Result<(), TryLockError> {
     for _ in 1..ATTEMPTS {
         match file.try_lock() {
@@ -227,7 +226,7 @@ fn lock_soon(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Makes a folder, and those above it, for its owner alone.
+/// Creates a folder, and those above it, for its owner only.
 pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }

@@ -1,5 +1,5 @@
-//! The store's metrics: their names, and where they are counted. Not here: what they mean, which the
-//! process tells of all its metrics.
+//! The store's metrics: their names, and the places that count them. Their meanings are in the process's catalogue
+//! of all metrics.
 
 use std::sync::LazyLock;
 use std::time::Duration;

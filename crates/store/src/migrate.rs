@@ -1,22 +1,21 @@
-//! Migrations: embedded SQL files, applied one by one, each in a transaction of its own, and noted
-//! in `holdfast_migrations` with a digest, so that a file that was changed afterwards is noticed.
+//! Migrations: embedded SQL files, applied one by one, each in a transaction of its own, and noted in
+//! `holdfast_migrations` with a digest, so that a file that was changed afterwards is noticed.
 //!
 //! ```text
 //! empty --up--> 1 --up--> ... --up--> N      one transaction: lock, look, apply, note, COMMIT
 //! empty <-down- 1 <-down- ... <-down- N      one transaction: lock, look, refuse or undo, COMMIT
 //! ```
 //!
-//! What is there is read again under the lock of each step (BEGIN IMMEDIATE in a file, the advisory
-//! lock `LOCK` on a server), so two processes that migrate at once apply each step once. A process
-//! that dies between steps leaves a whole schema, and the next `up` goes on from there.
+//! The state is read again under the lock of each step (BEGIN IMMEDIATE in a file, the advisory lock `LOCK` on a
+//! server), so two processes that migrate at once apply each step once. A process that dies between steps leaves a
+//! whole schema, and the next `up` goes on from there.
 //!
-//! Opening a store never migrates: `check` refuses every schema but the one that this program was
-//! made for, because a program that writes another version's tables could spoil the book.
+//! Opening a store never migrates: `check` refuses every schema but the one that this program was made for, because
+//! a program that writes another version's tables could spoil the ledger.
 //!
-//! A file is recognised by its application id, the schema of a server by that table: other tables
-//! without it are somebody else's and are left alone. `down` must never delete rows that nobody
-//! agreed to lose, nor the tables of a node whose lease is live. Waits for writers end after
-//! `BUSY`.
+//! A file is recognised by its application id, the schema of a server by that table: other tables without it belong
+//! to another program and stay as they are. `down` must never delete rows without the operator's consent, nor the
+//! tables of a node whose lease is live. Waits for writers end after `BUSY`.
 
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 pub mod copy;
@@ -40,18 +39,18 @@ use crate::schema::url::DatabaseUrl;
 
 /// Marks a file as ours: `HFDB`.
 const APPLICATION_ID: i64 = 0x4846_4442;
-/// Longest wait of a migration for whoever writes.
+/// Longest wait of a migration for another writer.
 const BUSY: Duration = Duration::from_secs(5);
 /// Advisory lock of a server's database, held until the end of each step's transaction; its number
 /// is `HFDB`, too.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1212564546)";
 
-/// Applies every migration that is missing, each in a transaction, and says which. Makes the file
-/// if there is none. Not cancel safe between migrations; what is dropped halfway is rolled back.
+/// Applies every missing migration, each in a transaction, and returns them. Creates the file if there is none. Not
+/// cancel safe between migrations; one that is dropped halfway is rolled back.
 ///
 /// # Errors
 ///
-/// Where the database is not ours or is newer, or a migration fails.
+/// If the database is not ours or is newer, or a migration fails.
 pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> {
     backend::create(url).map_err(SchemaError::Connect)?;
     let db = open(url).await?;
@@ -63,16 +62,16 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> 
             Err(error) => break Err(error),
         }
     };
-    // Closed whatever came of it: a connection that is left keeps the file open.
+    // Closed on success and on failure: a connection that is left keeps the file open.
     close(db, outcome).await
 }
 
-/// Takes the last migration back, with everything that it made, and says which.
+/// Takes the last migration back, with all that it created, and returns it.
 ///
 /// # Errors
 ///
-/// Where rows would go that are to stay, a gateway runs on the server's database, none is applied,
-/// the database is not ours or is newer, or it fails.
+/// If rows would go that are to stay, a gateway runs on the server's database, none is applied, the database is not
+/// ours or is newer, or it fails.
 pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<MigrationStatus, SchemaError> {
     exists(url)?;
     let db = open(url).await?;
@@ -84,7 +83,7 @@ pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<MigrationSta
 ///
 /// # Errors
 ///
-/// Where the database is not ours or is newer, or cannot be read.
+/// If the database is not ours or is newer, or cannot be read.
 pub async fn status(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> {
     if exists(url).is_err() {
         return Ok(MIGRATIONS.iter().map(|migration| migration.step(None)).collect());
@@ -97,8 +96,8 @@ pub async fn status(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaErr
     close(db, outcome).await
 }
 
-/// Refuses every schema but the one that this program was made for. It looks through a connection
-/// that cannot write where there are such: a file that is refused stays as it is.
+/// Refuses every schema but the one that this program was made for. It reads through a connection that cannot
+/// write, if the database has such: a file that is refused stays as it is.
 pub(crate) async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(), SchemaError> {
     exists(url)?;
     let waited = if url.file().is_some() { busy_timeout } else { BUSY };
@@ -109,12 +108,12 @@ pub(crate) async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(
     if found < needed { Err(SchemaError::Older { found, needed }) } else { Ok(()) }
 }
 
-/// Looks for the file of a SQLite database. A database of a server is taken to exist: only the
-/// server knows.
+/// Checks that the file of a SQLite database exists. A database of a server is taken to exist: only the server
+/// knows.
 ///
 /// # Errors
 ///
-/// Where there is none.
+/// If there is none.
 pub fn exists(url: &DatabaseUrl) -> Result<(), SchemaError> {
     match url.file() {
         Some(file) if !file.is_file() => Err(SchemaError::Missing(file.to_owned())),
@@ -129,7 +128,7 @@ fn name(url: &DatabaseUrl) -> String {
 
 async fn open(url: &DatabaseUrl) -> Result<DatabaseConnection, SchemaError> {
     if url.file().is_some() {
-        // Asked before the settings are written: a foreign file stays as it is.
+        // Read before the settings are written: a foreign file stays as it is.
         let reader = backend::look(url, BUSY).await.map_err(|error| refused(error, url))?;
         let ours = inspect(&reader, url).await;
         close(reader, ours).await?;
@@ -137,7 +136,7 @@ async fn open(url: &DatabaseUrl) -> Result<DatabaseConnection, SchemaError> {
     backend::migrate(url, BUSY).await.map_err(|error| refused(error, url))
 }
 
-/// Tells a file or name that is no database apart from one that cannot be reached.
+/// Separates a file or name that is not a database from one that cannot be reached.
 fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
     match error {
         ConnectError::Open(_, cause) if backend::is_no_database(url, &cause) => {
@@ -157,7 +156,7 @@ fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
     }
 }
 
-/// A statement fails on a file that is no database; everything else that fails is a failure.
+/// A statement fails on a file that is not a database; every other error is a failure.
 fn failed(url: &DatabaseUrl) -> impl Fn(DbErr) -> SchemaError {
     move |error| {
         if url.file().is_some() && backend::is_no_database(url, &error) {
@@ -184,7 +183,7 @@ enum Contents {
     Ours,
 }
 
-/// Says in one statement what is there: between two of them another process may migrate.
+/// Reads the contents in one statement: between two of them another process may migrate.
 async fn inspect(db: &impl ConnectionTrait, url: &DatabaseUrl) -> Result<Contents, SchemaError> {
     let (sql, ours) = match url.dialect() {
         Dialect::Sqlite => (
@@ -207,7 +206,7 @@ async fn inspect(db: &impl ConnectionTrait, url: &DatabaseUrl) -> Result<Content
     let (mark, tables) = read.await.map_err(failed(url))?;
     match (mark, tables) {
         (mark, _) if mark == ours => Ok(Contents::Ours),
-        // No mark and no table: anything else is somebody else's and stays as it is.
+        // No mark and no table: the tables belong to another program and stay as they are.
         (0, 0) => Ok(Contents::Nothing),
         _ => Err(SchemaError::Foreign(name(url))),
     }
@@ -230,11 +229,11 @@ async fn applied(
             Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?, row.try_get_by_index(2)?))
         };
         let (version, digest, at) = read().map_err(SchemaError::Failed)?;
-        // A number that cannot be one of ours is a newer one: nothing is done to it.
+        // A number that cannot be one of ours is a newer one: the database stays as it is.
         let version = u32::try_from(version).unwrap_or(u32::MAX);
         match MIGRATIONS.iter().find(|migration| migration.version == version) {
             None => return Err(SchemaError::Newer(version)),
-            // The text was edited after it was applied: nobody knows what the tables are.
+            // The text was edited after it was applied: the tables are unknown.
             Some(ours) if ours.digest(dialect) != digest => {
                 return Err(SchemaError::Changed(version));
             }
@@ -299,7 +298,7 @@ async fn apply_one(
 ) -> Result<Option<MigrationStatus>, SchemaError> {
     let dialect = url.dialect();
     let transaction = begin(db, dialect).await?;
-    // Under the lock: another process may have applied this step since the last look.
+    // Under the lock: another process may have applied this step since the last read.
     let known = applied(&transaction, url).await?;
     let last = known.last().map_or(0, |(version, _)| *version);
     let Some(next) = MIGRATIONS.iter().find(|migration| migration.version > last) else {
@@ -345,7 +344,7 @@ async fn revert_one(
     if let Some(node) = running(&transaction, dialect).await.map_err(SchemaError::Failed)? {
         return Err(SchemaError::InUse(node));
     }
-    // In the transaction that deletes it: nothing is added after it was counted.
+    // In the transaction that deletes it: no row is added after the count.
     let loss = loss(&transaction, dialect, last).await.map_err(SchemaError::Failed)?;
     if if_filled == IfFilled::Refuse && !loss.is_nothing() {
         return Err(SchemaError::Filled(loss));
@@ -371,7 +370,7 @@ async fn running(db: &impl ConnectionTrait, dialect: Dialect) -> Result<Option<S
     if dialect == Dialect::Sqlite {
         return Ok(None);
     }
-    // Nobody can begin after the look, and before everything is gone.
+    // No node can begin after this read, and before the tables are gone.
     db.execute_unprepared("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE").await?;
     let sql = format!("SELECT name FROM nodes WHERE ends_at > {} LIMIT 1", dialect.clock());
     let row = db.query_one_raw(dialect.statement(&sql, [])).await?;
@@ -383,7 +382,7 @@ async fn loss(
     dialect: Dialect,
     migration: &Migration,
 ) -> Result<Loss, DbErr> {
-    // All of them: whoever writes one of these waits, and finds no table.
+    // All of them: a writer of one of these waits, and finds no table.
     if dialect == Dialect::Postgres && !migration.loss.is_empty() {
         let tables: Vec<_> = migration.loss.iter().map(|lost| lost.table).collect();
         let sql = format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", tables.join(", "));

@@ -1,5 +1,5 @@
-//! Everything that is PostgreSQL's: connections and their settings, the writer and its statements,
-//! the ports' statements that write.
+//! The PostgreSQL backend: connections and their settings, the writer and its statements, the ports' statements
+//! that write.
 //!
 //! ```text
 //! offer -> jobs (commit_queue) -> writer ---- locked wallets ----> lock_worker
@@ -10,8 +10,8 @@
 //! exports: EXPORTS_AT_ONCE
 //! ```
 //!
-//! Several processes may work on one database at once. What they write is kept apart by the locks
-//! of wallets, and by the versions of operations.
+//! Several processes may work on one database at once. Their writes are kept apart by the locks of wallets, and by
+//! the versions of operations.
 
 mod administration;
 mod arrays;
@@ -54,15 +54,15 @@ use crate::error::OpenError;
 use crate::options::{AUDITS, GLANCES, Options, READ_STATEMENT, SUMMING};
 use crate::transaction::event::SharedInterest;
 
-/// Connections for what is written beside the changes: administration, price versions, purges.
+/// Connections for writes other than the changes of operations: administration, price versions, purges.
 const ERRANDS: u32 = 2;
-/// Time-outs of reads and errands, longer than the server lets a statement run: who has not
-/// answered by then is cut off.
+/// Timeouts of reads and commands, longer than the server lets a statement run: a server that has not answered by
+/// then is cut off.
 const READ: Duration = Duration::from_secs(12);
 const ERRAND: Duration = Duration::from_secs(35);
 const _: () = assert!(READ.as_secs() > READ_STATEMENT.as_secs());
 const _: () = assert!(ERRAND.as_secs() > ERRAND_STATEMENT.as_secs());
-/// Time-out of a heartbeat, here and on the server: the next one is due by then. One that is given up
+/// Timeout of a heartbeat, here and on the server: the next one is due by then. One that is given up
 /// may still have renewed its lease, which does no harm.
 const BEAT: Duration = Duration::from_secs(4);
 
@@ -73,11 +73,11 @@ pub(crate) const RESULT_BYTES_MAX: usize = 512 << 20;
 /// Database of a server, and the parts of this process that write it.
 pub(crate) struct Postgres {
     errands: ConnectionPool,
-    /// Connection for heartbeats alone: whatever keeps the others waiting, a lease is renewed.
+    /// Connection only for heartbeats: a lease is renewed while all others wait.
     beats: ConnectionPool,
     jobs: mpsc::Sender<Job>,
     interest: SharedInterest,
-    /// Ends the writer with the last clone of the store, where nobody closed it.
+    /// Ends the writer with the last clone of the store, if it was not closed.
     closing: DropGuard,
     ended: CancellationToken,
 }
@@ -98,7 +98,7 @@ impl Postgres {
         let [readers, glances, audits, reports, summing] =
             [options.readers, GLANCES, AUDITS, u32::from(REPORTS_AT_ONCE), SUMMING]
                 .map(|connections| line(connections, READ_STATEMENT, READ, ""));
-        // Their pages are ranges of numbers, each found through an index whatever is known of the tables.
+        // Their pages are ranges of numbers, each found through an index whatever the statistics of the tables.
         let exports = line(u32::from(EXPORTS_AT_ONCE), READ_STATEMENT, READ, BY_INDEX);
         let readers = [readers, glances, audits, reports, summing, exports];
         let errands = line(ERRANDS, ERRAND_STATEMENT, ERRAND, BY_INDEX);
@@ -125,19 +125,19 @@ impl Postgres {
         Ok((Self { errands, beats, jobs, interest, closing, ended }, readers))
     }
 
-    /// Closes the connections, once nothing uses them any more.
+    /// Closes the connections, once they are not used any more.
     pub(crate) async fn close(&self) {
         for line in [&self.errands, &self.beats] {
             line.close().await;
         }
     }
 
-    /// Takes in nothing more; the writer ends when what waits is committed.
+    /// Accepts no more changes; the writer ends when the queued ones are committed.
     pub(crate) fn finish(&self) {
         self.closing.token().cancel();
     }
 
-    /// Completes when nothing is committed any more: the writer has drained, or it is gone.
+    /// Completes after the last commit: the writer has drained, or it is gone.
     pub(crate) async fn closed(&self) {
         self.ended.cancelled().await;
     }
@@ -151,11 +151,11 @@ impl Postgres {
                 // Only claims: an ending that is turned away would leave its hold standing.
                 job.answer(Err(CommitError::Overloaded));
             }
-            // What is dropped there, or while it waits for room, says that nothing happened.
+            // A job that is dropped there, or while it waits for room, reports that it has not happened.
             Err(mpsc::error::TrySendError::Full(job)) => drop(self.jobs.send(job).await),
             Err(mpsc::error::TrySendError::Closed(job)) => drop(job),
         }
-        // The job was lost without a word, which its drop should not allow: nothing is certain.
+        // The job was lost without a verdict, which its drop should not allow: its outcome is uncertain.
         let ended = |_closed| Err(CommitError::Uncertain(Box::new(WriterEnded)));
         verdict.await.unwrap_or_else(ended)
     }

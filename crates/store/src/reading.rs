@@ -1,12 +1,11 @@
-//! Reads for people and gauges, by SeaORM's entities, query builder and cursor, or in SQL where that
-//! says it better.
+//! Reads for people and gauges, by SeaORM's entities, query builder and cursor, or in SQL if that is clearer.
 //!
-//! One statement is sent through the readers as it is. Several are sent in a [`ReadTransaction`]:
-//! all of them see the rows as they are at one moment, whatever is written meanwhile, and the
-//! transaction is ended whether or not the caller waits for it.
+//! One statement is sent through the readers as it is. Several are sent in a [`ReadTransaction`]: all of them see
+//! the rows as they are at one moment, whatever is written meanwhile, and the transaction is ended whether or not
+//! the caller waits for it.
 //!
-//! SeaORM reads through the connections of the store and never opens one of its own; nothing is
-//! written through it, and a read transaction refuses to.
+//! SeaORM reads through the connections of the store and never opens one of its own; no write goes through it, and
+//! a read transaction refuses one.
 
 mod administration;
 mod event;

@@ -1,9 +1,9 @@
 //! Rows and the domain's values: writing and reading, the same for every dialect.
 //!
-//! Ids are raw bytes, enums their labels, moments and amounts 64-bit integers (microseconds since
-//! 1970, micros of a currency). Columns are read by place, in the order of the list beside each
-//! reader: one that is added to a list is added to its reader. A value that cannot stand there is
-//! a [`BadRow`], never a default: somebody else wrote the row.
+//! Ids are raw bytes, enums their labels, moments and amounts 64-bit integers (microseconds since 1970, micros of a
+//! currency). Columns are read by place, in the order of the list that comes with each reader: a column that is
+//! added to a list is added to its reader. A value that is not valid there is a [`BadRow`], never a default:
+//! another program wrote the row.
 
 mod cell;
 mod cells;
@@ -193,7 +193,7 @@ impl EndColumns {
             Some(_) => None,
         })?;
         let metered = |(meters, source)| MeterReading { meters, source, reasons, provider_cost };
-        // The table allows all of these or none. Where a phase lacks what it needs, the row is bad.
+        // The table allows all of these or none. If a phase lacks a required one, the row is bad.
         let metered = meters.zip(source).map(metered);
         Ok(Self { metered, charge, shortfall, refusal, finished_at: cells.opt_timestamp()? })
     }
@@ -252,7 +252,7 @@ pub(crate) fn lease(cells: &mut Cells<'_>) -> Result<Option<Lease>, BadRow> {
 
 /// Reads [`RESULT`] of an outer join.
 pub(crate) fn result(cells: &mut Cells<'_>) -> Result<Option<SealedResult>, BadRow> {
-    // All five are read, also where the join found none: what comes after them is found by its place.
+    // All five are read, also if the join found none: the columns after them are found by their places.
     let credential = cells.opt_bytes()?.map(CredentialId::from_bytes);
     let format = cells.opt_int()?;
     let nonce = cells.opt_bytes()?;
@@ -261,7 +261,7 @@ pub(crate) fn result(cells: &mut Cells<'_>) -> Result<Option<SealedResult>, BadR
     let at = cells.next;
     let result = || {
         let format = u8::try_from(format?).ok()?;
-        // A result of no bytes is still there: missing bytes, not empty ones, say that it was too large.
+        // A result of no bytes is still a result: missing bytes, not empty ones, mean that it was too large.
         let withheld = if sealed.is_none() { usize::try_from(length?).ok()? } else { 0 };
         let sealed = sealed.unwrap_or_default().into();
         Some(SealedResult { credential, format, nonce: nonce?, sealed, withheld })
@@ -300,7 +300,7 @@ pub(crate) fn credential(cells: &mut Cells<'_>) -> Result<Credential, BadRow> {
     })
 }
 
-/// Counts beyond the signed range are bounds that nothing reaches.
+/// Counts beyond the signed range are bounds that are never reached.
 pub(crate) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

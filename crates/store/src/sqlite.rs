@@ -47,8 +47,8 @@ use crate::transaction::event::SharedInterest;
 /// Heartbeats, administration and purges that wait for the writer at most; more wait for room.
 const ERRANDS_MAX: usize = 64;
 
-/// SQLite holds a row of 1,000,000,000 bytes at most, and this process takes that setting as it is: a
-/// result with what its row has beside it.
+/// SQLite holds a row of 1,000,000,000 bytes at most, and this process takes that setting as it is: a result with
+/// the rest of its row.
 pub(crate) const RESULT_BYTES_MAX: usize = 1_000_000_000 - (1 << 20);
 
 /// A database file and what writes it.
@@ -105,12 +105,12 @@ impl Sqlite {
         Ok((opened, [readers?, glances?, audits?, reports?, summing?, exports?]))
     }
 
-    /// Takes in nothing more; the writer ends when what waits is done.
+    /// Accepts no more changes; the writer ends after the queued ones.
     pub(crate) fn finish(&self) {
         self.queue.close();
     }
 
-    /// Completes when nothing is written any more: the writer has drained, or it is gone.
+    /// Completes after the last write: the writer has drained, or it is gone.
     pub(crate) async fn closed(&self) {
         self.ended.cancelled().await;
     }
@@ -126,7 +126,7 @@ impl Sqlite {
     pub(crate) async fn offer(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
         let (job, verdict) = Job::new(change);
         self.queue.offer(job);
-        // Lost without a word, which the drop of a job should not allow: nothing is certain.
+        // Lost without a verdict, which the drop of a job should not allow: its outcome is uncertain.
         let ended = |_closed| Err(CommitError::Uncertain(Box::new(WriterEnded)));
         verdict.await.unwrap_or_else(ended)
     }
@@ -152,7 +152,7 @@ impl Sqlite {
 }
 
 impl Drop for Sqlite {
-    /// The writer ends with the last clone of the store, where nobody closed it.
+    /// The writer ends with the last clone of the store, if it was not closed.
     fn drop(&mut self) {
         self.finish();
     }

@@ -49,17 +49,16 @@ pub(crate) struct Inner {
 debug_as!(Store: "Store");
 
 impl Store {
-    /// Opens a database that `holdfast migrate up` has made ready, and starts its writer.
+    /// Opens a database that `holdfast migrate up` has prepared, and starts its writer.
     ///
     /// # Errors
     ///
-    /// Where the database is missing, is not ours, or has another schema; where it cannot be
-    /// opened.
+    /// If the database is missing, is not ours, has another schema, or cannot be opened.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         metrics::begin();
         // Before any connection: SQLite makes a log that is not there anew, for a read as well.
         lock::check_unserved(&options.url, options.lock.as_deref()).map_err(OpenError::Lock)?;
-        // First: nothing of a database with another schema is read or written.
+        // First: no table of a database with another schema is read or written.
         migrate::check(&options.url, options.busy_timeout).await.map_err(OpenError::Schema)?;
         let tasks = TaskTracker::new();
         let (backend, pools) = Backend::open(&options, &tasks).await?;
@@ -80,30 +79,30 @@ impl Store {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Takes in nothing more, commits what waits, and closes the database. The log of SQLite is
-    /// folded into the file by the process that serves it, and by the last one that closes it. Not
-    /// cancel safe: a dropped future leaves the rest to the end of the process.
+    /// Accepts no more changes, commits the queued ones, and closes the database. The log of SQLite is folded into
+    /// the file by the process that serves it, and by the last one that closes it. Not cancel safe: a dropped
+    /// future leaves the rest to the end of the process.
     ///
     /// # Errors
     ///
-    /// Where the log could not be folded in or a connection not be closed. Nothing is lost by that.
+    /// If the log could not be folded in or a connection not be closed. No commit is lost by that.
     pub async fn close(self) -> Result<(), Unavailable> {
         let Inner { backend, pools, tasks, .. } = &*self.inner;
         backend.finish();
         // Changes that were queued are committed before a connection is closed.
         backend.closed().await;
-        // The writer has ended by now; work that nobody waits for may still use the connections.
+        // The writer has ended by now; work without a waiting caller may still use the connections.
         tasks.wait().await;
         let mut closed = Ok(());
         for (_name, pool) in pools.named() {
-            // All are closed, whatever came of the first.
+            // All are closed, even if the first fails.
             closed = pool.close().await.and(closed);
         }
         backend.close().await.and(closed)
     }
 
-    /// Completes when nothing is written any more: the store was closed, or its writer ended by
-    /// itself and every later write fails.
+    /// Completes after the last write: the store was closed, or its writer ended by itself and every later write
+    /// fails.
     pub async fn closed(&self) {
         self.inner.backend.closed().await;
     }

@@ -1,6 +1,6 @@
 //! The book: 100 wallets with ten API keys each, five models, two routes, 30 days. The first wallet has every second
 //! operation. All are completed, one of a hundred has a refund, and each key has a counter for each day. Beside them
-//! stands a wallet of administration with deposits, each of which has a row of the trail.
+//! stands a wallet of administration with deposits, each of which has a row of the audit log.
 
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ pub(crate) const DAY: i64 = 86_400_000_000;
 /// 2026-10-01.
 pub(crate) const BEGIN: i64 = 20_727 * DAY;
 const SPAN: i64 = 30 * DAY;
-/// Deposits that administration makes, each with its row of the trail.
+/// Deposits that administration makes, each with its row of the audit log.
 const DEPOSITS: u32 = 10_000;
 /// Ids that are written by one statement.
 const IDS: i64 = 2_000;

@@ -102,7 +102,7 @@ async fn offer(
     secret: &ServerSecret,
     mode: Mode,
 ) -> Result<AccountReceipt, CommandError> {
-    // Refused and not queued: whoever sent it has a request key, and sends it again.
+    // Refused and not queued: its sender has a request key, and sends it again.
     let place = Arc::clone(&store.inner.errands).try_acquire_owned();
     let place = place.map_err(|_full| CommandError::Unavailable(Box::new(TooManyCommands)))?;
     let errand = Errand::new(store.dialect(), command, secret, (mode, place));
@@ -126,7 +126,7 @@ async fn offer(
             },
             Err(OfferError::Uncertain(cause)) => lost = Some(cause),
             Err(OfferError::Unavailable(cause)) => {
-                // A lost offer may have landed, whatever is said of a later one.
+                // A lost offer may have landed, so a later failure must not report it as undone.
                 return Err(match lost {
                     Some(lost) => CommandError::Uncertain(lost),
                     None => CommandError::Unavailable(cause),

@@ -1,4 +1,4 @@
-//! Events that were noticed: one transaction for those that somebody could want.
+//! Recorded events: one transaction for all that have a reader.
 
 use std::time::Duration;
 

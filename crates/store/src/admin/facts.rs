@@ -1,5 +1,5 @@
-//! Facts of the database that gauges tell. One look reads the wallets, what runs and the rows that wait, so it is for a
-//! task that looks now and then, and never for a scrape.
+//! Facts of the database that gauges show. A pass reads the wallets, the running operations and the waiting rows,
+//! so only a periodic task may call it, never a scrape.
 
 use holdfast_domain::admin::job::JobKind;
 use holdfast_domain::ports::Unavailable;
@@ -13,11 +13,11 @@ use crate::schema::Dialect;
 use crate::store::Store;
 
 impl Store {
-    /// Looks the facts up.
+    /// Reads the facts.
     ///
     /// # Errors
     ///
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub async fn facts(&self) -> Result<DatabaseFacts, Unavailable> {
         let row = |rows: Vec<_>| rows.into_iter().next();
         let counts = row(self.query(&counts(self.dialect()), []).await?);
@@ -39,7 +39,7 @@ impl Store {
         Ok(facts)
     }
 
-    /// Connections of each pool that reads. No look at the database.
+    /// Connections of each pool of readers. It does not access the database.
     #[must_use]
     pub fn pools(&self) -> Vec<PoolReading> {
         let reading = |(name, readers): (_, &Readers)| {

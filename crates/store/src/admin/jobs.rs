@@ -19,18 +19,18 @@ use crate::schema::blob;
 use crate::store::Store;
 use crate::transaction::exchange::Exchange;
 
-/// Job that was queued and that nobody finds: somebody deleted it at once.
+/// Queued job that is not found: another process deleted it at once.
 #[derive(Debug, thiserror::Error)]
 #[error("the job is gone")]
 struct JobGone;
 
 impl Store {
-    /// Records a verification that a process of its own has done, and that took so long, as a job that is done: so
-    /// that whoever looks at the last verification sees it, whoever did it.
+    /// Records a verification that another process has run, with its duration, as a job that is done, so that
+    /// readers of the last verification see it, whichever process ran it.
     ///
     /// # Errors
     ///
-    /// Where the database cannot be written. The findings are what they are.
+    /// If the database cannot be written. The findings are not affected.
     pub async fn record_verification(
         &self,
         id: JobId,
@@ -65,7 +65,7 @@ impl Jobs for Store {
         kind: JobKind,
         since: Option<TrailHead>,
     ) -> Result<Job, Unavailable> {
-        // Here and not at the ends: whoever makes a row makes room for it.
+        // Pruned here and not at the end of a job: each new row makes room for itself.
         self.write_job(JobWrite::Prune).await?;
         match self.write_job(JobWrite::Start { id, kind, since }).await? {
             Some(job) => Ok(job),
@@ -115,7 +115,7 @@ impl Jobs for Store {
         );
         let after = page.after.map_or(end, |PageCursor(after)| after);
         let limit = page.limit.clamp(1, PAGE_MAX);
-        // One row more says that there is a next page.
+        // One row more shows that there is a next page.
         let rows = self.query(&sql, [after.into(), (i64::from(limit) + 1).into()]).await?;
         let read = rows.iter().map(|row| {
             let mut cells = Cells::new(row);

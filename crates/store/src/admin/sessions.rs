@@ -1,8 +1,8 @@
-//! Sessions of people, and what they sign in by. Neither is a part of the trail.
+//! Sessions of people, and their means of signing in. Neither is a part of the audit log.
 //!
-//! A session begins under the lock of its person, which each change of a person takes first: none
-//! begins by a password that is being changed. What has ended meanwhile in spite of that is found at
-//! each look-up, which reads person and grants as they stand.
+//! A session begins under the lock of its person, which each change of a person takes first: none begins by a
+//! password that is being changed. A session that has ended in spite of that is found at each look-up, which reads
+//! person and grants as they are then.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ const DELETE_ENDED: &str = "DELETE FROM sessions WHERE created_at <= $1 OR last_
 const DELETE_OLDEST: &str = "DELETE FROM sessions WHERE person_id = $1 AND id NOT IN
     (SELECT s.id FROM sessions AS s WHERE s.person_id = $1
      ORDER BY s.created_at DESC, s.id DESC LIMIT $2)";
-/// Nothing is inserted where the password or the grant is not theirs any more.
+/// Inserts no row if the password or the grant is not theirs any more.
 const INSERT: &str = "INSERT INTO sessions (id, person_id, token, role, wallet_id, created_at,
     last_seen_at, signed_in_at, address)
     SELECT $1, p.id, $2, g.role, g.wallet_id, $3, $3, $3, $4
@@ -48,7 +48,7 @@ const USE_AUTHORITY: &str =
     "UPDATE sessions SET role = $1, wallet_id = $2, token = $4 WHERE id = $3
     AND EXISTS (SELECT 1 FROM person_grants AS g WHERE g.person_id = sessions.person_id
         AND g.role = $1 AND g.wallet_id IS NOT DISTINCT FROM $2)";
-/// Nothing is inserted if the password is not theirs any more.
+/// Inserts no row if the password is not theirs any more.
 const INSERT_MARK: &str =
     "INSERT INTO browser_marks (id, person_id, mark, created_at, used_at, address)
     SELECT $1, w.person_id, $2, $3, $3, $4 FROM person_passwords AS w

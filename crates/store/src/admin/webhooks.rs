@@ -20,8 +20,8 @@ use crate::store::Store;
 use crate::transaction::outbox::{self, finish};
 
 impl Store {
-    /// Has whoever looks into the outbox know who is sent what. Every kind is written until the first
-    /// look.
+    /// Publishes the kinds of events that webhooks receive to readers of the outbox. Every kind is written until
+    /// the first read.
     async fn learn_wanted_kinds(&self) -> Result<(), Unavailable> {
         if self.inner.interest.is_known() {
             return Ok(());
@@ -42,7 +42,7 @@ fn paged(t: &str, PageRequest { order, after, limit }: PageRequest) -> (String, 
         Order::Oldest => ("ASC", ">", i64::MIN),
     };
     let PageCursor(after) = after.unwrap_or(PageCursor(open_end));
-    // One row more than is shown: it says that there is a next page.
+    // One row more than a page shows that there is a next page.
     let rows = i64::from(limit.clamp(1, PAGE_MAX)).saturating_add(1);
     let sql = format!("AND {t}.seq {beyond} $1 ORDER BY {t}.seq {direction} LIMIT $2");
     (sql, [after.into(), rows.into()])

@@ -1,20 +1,20 @@
-//! Reads the rows of an audit, page by page, each in a read transaction of its own: rows of a book
-//! are more than memory holds, and a snapshot that stays open for all of them would keep the log of
-//! SQLite growing, and dead rows of PostgreSQL alive.
+//! Reads the rows of an audit, page by page, each in a read transaction of its own: a ledger has more rows than
+//! memory holds, and a snapshot that stays open for all of them would keep the log of SQLite growing, and dead rows
+//! of PostgreSQL alive.
 //!
 //! ```text
 //! operations  1,000 rows with their transfers, results and refunds; rows leave the database
 //! postings    1,000 rows
 //! wallets     500 rows, and the sums of all that moved them; sums leave the database
 //! API keys    so many that they have 50,000 counters; sums over all operations, 20,000 at a time,
-//!             and the rows of the trail, of 200 keys at a time
+//!             and the rows of the audit log, of 200 keys at a time
 //! admin keys, people, webhooks
-//!             200 rows, and the rows of the trail about them
+//!             200 rows, and the rows of the audit log about them
 //! trail       1,000 rows
 //! ```
 //!
-//! [`PARTS`] lists the parts: one more is a line there, with a function that checks a page of it. It
-//! must leave nothing behind that the next page needs: all that leads on is a number.
+//! [`PARTS`] lists the parts: a new part is a line there, with a function that checks a page of it. The next page
+//! must need no result of it: all that leads on is a number.
 //!
 //! A wallet, posting or operation that cannot be read is a mismatch, not an error.
 
@@ -100,14 +100,14 @@ struct Part {
     check: PageCheck,
 }
 
-/// Check of one page: the number of its last row, or none where it was the last page.
+/// Check of one page: the number of its last row, or none if it was the last page.
 type PageCheck = for<'t> fn(
     &'t ReadTransaction,
     PageBounds,
     &'t mut Verification,
 ) -> BoxFuture<'t, Result<Option<i64>, ReadError>>;
 
-/// Rows that a page may look at.
+/// Rows that a page may read.
 #[derive(Debug, Clone)]
 struct PageBounds {
     options: AuditOptions,
@@ -121,17 +121,17 @@ struct PageBounds {
 struct UnknownPart;
 
 impl Store {
-    /// Recomputes every balance and every invariant from the rows. A result that is gone before
-    /// older ones is a mismatch, however long results are kept.
+    /// Recomputes every balance and every invariant from the rows. A result that is gone before older ones is a
+    /// mismatch, however long results are kept.
     ///
     /// # Errors
     ///
-    /// Where the database cannot be read. What is wrong in it is no error.
+    /// If the database cannot be read. A mismatch in it is not an error.
     pub async fn verify(&self) -> Result<Verification, Unavailable> {
         self.verify_by(AuditOptions::keeping(Duration::MAX), |_progress| {}).await
     }
 
-    /// The same by these terms. How far it is, is told after each page.
+    /// The same under these terms. Its progress is reported after each page.
     ///
     /// # Errors
     ///
@@ -228,7 +228,7 @@ fn report_gap(db: &ReadTransaction, found: &mut Verification, table: &str, [afte
 }
 
 /// Condition: there is such a row. No EXISTS, of which PostgreSQL may make a table of its own: it then reads all of
-/// the trail for each page, where an index leads to the few rows that are asked for.
+/// the audit log for each page, although an index leads to the few rows of interest.
 fn has_row(of: &str) -> String {
     format!("(SELECT 1 FROM {of} LIMIT 1) IS NOT NULL")
 }
@@ -246,7 +246,7 @@ fn wide(cells: &mut Cells<'_>) -> Result<i128, BadRow> {
     cells.wide()
 }
 
-/// Reads an id that a row has in any case, or nothing of this is one of ours.
+/// Reads an id that each of our rows has; without one, the row is not ours.
 fn id<T>(row: &QueryResult, at: usize, read: fn([u8; 16]) -> T) -> Result<T, ReadError> {
     let mut cells = Cells::new(row);
     cells.skip(at);

@@ -1,5 +1,5 @@
-//! The audit of `holdfast ledger verify`: recomputes every balance and every invariant that
-//! rows can show, from the rows alone. It trusts no column that another one implies.
+//! The audit of `holdfast ledger verify`: recomputes every balance and every invariant that rows can show, from the
+//! rows alone. It trusts no column that another one implies.
 //!
 //! An audit is a list of parts, and a part is a sequence of pages:
 //!
@@ -9,17 +9,16 @@
 //! after .. last row                                   pages of a part, each in a snapshot of its own
 //! ```
 //!
-//! A page holds whatever must be compared at one moment: an operation with its transfers, a wallet
-//! with its sums, a counter with its window. What moves between two pages is therefore no mismatch,
-//! and no snapshot is held while other pages are read. An [`AuditPosition`] is all that leads from
-//! a page to the next: whoever has it goes on, in another process, too.
+//! A page holds all that must be compared at one moment: an operation with its transfers, a wallet with its sums, a
+//! counter with its window. A value that moves between two pages is therefore not a mismatch, and no snapshot is
+//! held while other pages are read. An [`AuditPosition`] is all that leads from a page to the next: another process
+//! can continue from it, too.
 //!
-//! Pure: `audit::pages` reads the rows. The transfers that an operation should have are asked of
-//! the domain, never written down here a second time. Sums are 128 bits wide: a damaged book must be
-//! reported, not overflow.
+//! Pure: `audit::pages` reads the rows. The domain computes the transfers that an operation should have; they are
+//! never written down here a second time. Sums are 128 bits wide: a damaged ledger must be reported, not overflow.
 //!
-//! It never repairs, and never stops at the first mismatch: the first `LISTED_MAX` are listed, more
-//! are counted, so that an audit of any book fits into memory.
+//! It never repairs, and never stops at the first mismatch: the first `LISTED_MAX` are listed, more are counted, so
+//! that an audit of any ledger fits into memory.
 
 pub(crate) mod counters;
 mod report;
@@ -66,14 +65,14 @@ pub struct Verification {
 pub struct AuditOptions {
     /// Time that results are kept for.
     pub retention: Duration,
-    /// Server secrets that rows of the trail were made with; without any their MACs are not checked.
+    /// Server secrets that rows of the audit log were made with; without any their MACs are not checked.
     pub secrets: Arc<[ServerSecret]>,
-    /// Head of the trail that was printed before: the trail must still go through it.
+    /// Head of the audit log that was printed before: the audit log must still go through it.
     pub since: Option<TrailHead>,
 }
 
 impl AuditOptions {
-    /// An audit of a book whose results are kept for so long, without the MACs of its trail.
+    /// An audit of a ledger whose results are kept for so long, without the MACs of its audit log.
     #[must_use]
     pub fn keeping(retention: Duration) -> Self {
         Self { retention, secrets: Arc::default(), since: None }
@@ -87,7 +86,7 @@ pub struct Progress {
     pub part: &'static str,
     /// Number of the last row that was looked at.
     pub done: u64,
-    /// Number of the last row that the part looks at.
+    /// Number of the last row that the part reads.
     pub of: u64,
 }
 
@@ -102,7 +101,7 @@ pub struct AuditPosition {
     pub(crate) until: i64,
 }
 
-/// Text that is no place of an audit.
+/// Text that is not a position of an audit.
 #[derive(Debug, thiserror::Error)]
 #[error("it is no place of an audit: a part and two numbers")]
 pub struct BadAuditPosition;
@@ -110,7 +109,7 @@ pub struct BadAuditPosition;
 /// Page of an audit that was checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditPage {
-    /// Findings of this page alone.
+    /// Findings of this page.
     pub found: Verification,
     /// Progress after it.
     pub progress: Progress,
@@ -118,7 +117,7 @@ pub struct AuditPage {
     pub next: Option<AuditPosition>,
 }
 
-/// Something that does not fit.
+/// A mismatch: its subject and a sentence about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mismatch {
     /// Row or rows that do not fit.
@@ -144,7 +143,7 @@ pub enum Subject {
     Person(PersonId),
     /// A webhook.
     Webhook(WebhookId),
-    /// The book as a whole.
+    /// The ledger as a whole.
     Book,
 }
 
@@ -191,14 +190,14 @@ impl FromStr for AuditPosition {
 #[derive(Debug)]
 pub(crate) struct AuditedOperation {
     pub(crate) operation: Operation,
-    /// Sum that its earlier generations held, as its row says.
+    /// Sum that its earlier generations held, by its row.
     pub(crate) released: Micros,
     pub(crate) result: StoredResult,
-    /// True where it is found among those that run.
+    /// True if it is found among those that run.
     pub(crate) is_listed: bool,
-    /// Wallet of its API key; none where there is no such API key.
+    /// Wallet of its API key; none if there is no such API key.
     pub(crate) key_wallet: Option<WalletId>,
-    /// Currency of its wallet as its row spells it; none where there is no such wallet.
+    /// Currency of its wallet as its row spells it; none if there is no such wallet.
     pub(crate) currency: Option<String>,
     pub(crate) refunds: Refunds,
 }
@@ -209,9 +208,9 @@ pub(crate) enum StoredResult {
     Nothing,
     Result {
         finished_at: Option<Timestamp>,
-        /// API key of the credential that it is sealed for, where that credential is kept.
+        /// API key of the credential that it is sealed for, if that credential is kept.
         api_key: Option<ApiKeyId>,
-        /// True where that credential should be kept and is not: administration issued the API key.
+        /// True if that credential should be kept and is not: administration issued the API key.
         is_nobodys: bool,
         /// Shape of what is sealed.
         shape: ResultShape,
@@ -260,7 +259,7 @@ impl Verification {
         self.notes.extend(page.notes.into_iter().take(room));
     }
 
-    /// True where nothing was found that does not fit.
+    /// True if there is no mismatch.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.mismatches.is_empty() && self.unlisted == 0
@@ -270,7 +269,7 @@ impl Verification {
         self.list(Mismatch { subject, sentence: sentence.into() });
     }
 
-    /// Notes what is no mismatch.
+    /// Notes a finding that is not a mismatch.
     pub(crate) fn note(&mut self, subject: Subject, sentence: impl Into<String>) {
         if self.notes.len() < LISTED_MAX {
             self.notes.push(Mismatch { subject, sentence: sentence.into() });
@@ -282,7 +281,7 @@ impl Verification {
         self.report(subject, format!("its row cannot be read: {error}"));
     }
 
-    /// Reports numbers that no row has, where each row got the next one.
+    /// Reports numbers that no row has, in a table that numbers its rows without gaps.
     pub(crate) fn missing(&mut self, table: &str, first: i64, last: i64) {
         self.report(Subject::Book, format!("its {table} {first} to {last} are missing"));
     }
@@ -311,7 +310,7 @@ pub(crate) fn wallet_mismatches(
     if i128::from(held.get()) != active {
         wrong.push(format!("held is {} micros, its active holds make {active}", held.get()));
     }
-    // No column can be below zero. Its transfers can, where one of them was deleted by hand.
+    // No column can be below zero. Its transfers can, if one of them was deleted by hand.
     if its_available < 0 || its_held < 0 {
         wrong.push("its transfers take more than there was".to_owned());
     }

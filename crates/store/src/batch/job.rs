@@ -1,5 +1,4 @@
-//! Changes on their way to a writer, whatever the database: jobs, verdicts, and the rule by which a
-//! batch is made.
+//! Changes on their way to a writer, whatever the database: jobs, verdicts, and the rule by which a batch is made.
 //!
 //! A job lives from its caller's offer to its verdict:
 //!
@@ -10,14 +9,13 @@
 //!      Unavailable   Uncertain
 //! ```
 //!
-//! A writer that dies drops its jobs, and each drop says what is certain: a queued change has not
-//! happened, one in flight may have. A job must never be dropped as queued once its COMMIT may have
-//! been sent.
+//! A writer that dies drops its jobs, and each drop reports what is certain: a queued change has not happened, one
+//! in flight may have. A job must never be dropped as queued once its COMMIT may have been sent.
 //!
-//! A batch (`take_batch`) has one change of an operation, keeps the order of arrival for
-//! those that share one, and is bounded: `BATCH_MAX` changes, `BATCH_BYTES_MAX` of sealed results
-//! beside its last change. A change above `ALONE_BYTES`, or one that failed alone before
-//! (`Quarantine`, `MISFITS_MAX` operations), is alone, so that it undoes nobody else's.
+//! A batch (`take_batch`) has one change of an operation, keeps the order of arrival for those that share one, and
+//! is bounded: `BATCH_MAX` changes, `BATCH_BYTES_MAX` of sealed results besides its last change. A change above
+//! `ALONE_BYTES`, or one that failed by itself before (`Quarantine`, `MISFITS_MAX` operations), has a batch of its
+//! own, so that it undoes no other change.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -32,21 +30,21 @@ use crate::metrics;
 
 /// Changes that one transaction commits at most.
 pub(crate) const BATCH_MAX: usize = 512;
-/// Sealed bytes that one transaction writes at most, beside those of its last change.
+/// Sealed bytes that one transaction writes at most, besides those of its last change.
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// A change that writes more than this has a transaction of its own.
 const ALONE_BYTES: usize = BATCH_BYTES_MAX;
-/// Changes that were tried alone and did not fit, which a writer remembers at most.
+/// Changes that failed in a batch of their own, which a writer remembers at most.
 const MISFITS_MAX: usize = 1_024;
 
-/// The operations whose changes have failed alone. They are offered again and again, and would undo
-/// a batch each time: they are kept out of it.
+/// Operations whose changes have failed in a batch of their own. They are offered again and again, and would undo a
+/// batch each time: they are kept out of it.
 #[derive(Debug, Default)]
 pub(crate) struct Quarantine(BTreeSet<OperationId>);
 
 impl Quarantine {
-    /// Keeps what was tried alone out of batches from now on.
+    /// Keeps changes that failed by themselves out of batches from now on.
     pub(crate) fn note(&mut self, alone: &[Job]) {
         if self.0.len() >= MISFITS_MAX {
             // All of them at once: a misfit that comes again costs one batch, and is noted anew.
@@ -60,8 +58,8 @@ impl Quarantine {
     }
 }
 
-/// A change on its way to the writer. Dropped without a verdict it says what is certain then:
-/// nothing happened to one that was still queued, anything may have happened to one in hand.
+/// A change on its way to the writer. Dropped without a verdict it reports what is certain then: a queued one has
+/// not happened, one in hand may have.
 #[derive(Debug)]
 pub(crate) struct Job {
     change: Arc<Transition>,
@@ -84,7 +82,7 @@ struct SharedError<E: std::error::Error + 'static>(#[source] Arc<E>);
 
 impl Job {
     pub(crate) fn new(change: Arc<Transition>) -> (Self, oneshot::Receiver<CommitResult>) {
-        // One verdict each: a caller that went away makes its writer send into nothing.
+        // One verdict each: the writer's send to a caller that went away has no effect.
         let (to, verdict) = oneshot::channel();
         (Self { change, offered: Instant::now(), to: Some(to), is_in_hand: false }, verdict)
     }
@@ -98,9 +96,9 @@ impl Job {
         self.offered.elapsed()
     }
 
-    /// True for a change that may be turned away as `Overloaded`: nothing has happened yet, and its
-    /// caller may come again. What brings an operation further is never turned away: funds are held
-    /// until it is done, and there is no more of it than claims were let in.
+    /// True for a change that may be turned away as `Overloaded`: it has not begun, and its caller may come again.
+    /// A change that brings an operation further is never turned away: funds are held until it is done, and there
+    /// are no more of those than claims that were let in.
     pub(crate) fn is_claim(&self) -> bool {
         match self.change.effect {
             Effect::Admit(_) | Effect::Reopen(_) => true,
@@ -115,7 +113,7 @@ impl Job {
         }
     }
 
-    /// Says whether a transaction is being tried that writes it.
+    /// Marks whether a transaction that writes it is in progress.
     pub(crate) const fn set_in_flight(&mut self, is_in_hand: bool) {
         self.is_in_hand = is_in_hand;
     }
@@ -146,8 +144,8 @@ impl Drop for Job {
     }
 }
 
-/// Takes the longest batch in the order of arrival; a second change of one operation waits for the
-/// next. A change that is large, or did not fit before, is alone.
+/// Takes the longest batch in the order of arrival; a second change of one operation waits for the next. A change
+/// that is large, or that failed before, has a batch of its own.
 pub(crate) fn take_batch(arrived: &mut VecDeque<Job>, misfits: &Quarantine) -> Vec<Job> {
     let mut operations = BTreeSet::new();
     let mut batch = Vec::with_capacity(arrived.len().min(BATCH_MAX));

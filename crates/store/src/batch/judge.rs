@@ -1,9 +1,9 @@
-//! The judge: versions, limits, funds and permanent ids of changes, in this order, against the rows
-//! that a transaction has read, with running totals over the changes that were judged before.
+//! The judge: versions, limits, funds and permanent ids of changes, in this order, against the rows that a
+//! transaction has read, with running totals over the changes that were judged before.
 //!
-//! Pure and without SQL, so that every dialect judges alike. It decides nothing about operations:
-//! what a change means was decided when it was made. A change is checked whole before the first of
-//! its totals moves: one that is refused leaves no trace, and those after it are judged without it.
+//! Pure and without SQL, so that every dialect judges in the same way. It decides nothing about operations: the
+//! meaning of a change was decided when the change was made. A change is checked whole before the first of its
+//! totals moves: one that is refused leaves no trace, and those after it are judged without it.
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +21,7 @@ use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, Timestamp, WalletI
 /// A counter of an API key in one of its windows.
 pub type Window = (ApiKeyId, Counter, Timestamp);
 
-/// The rows that a transaction has read of everything that its changes touch.
+/// The rows that a transaction has read for its changes.
 #[derive(Debug, Default)]
 pub struct Book {
     /// Rows that exist, here and below; a missing key is a missing row.
@@ -33,7 +33,7 @@ pub struct Book {
     pub moved: BookDeltas,
 }
 
-/// The two amounts of a wallet, the threshold below which somebody wants to know, and the edits of its keys' limits.
+/// The two amounts of a wallet, its low-balance threshold, and the edits of its keys' limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WalletBalance {
     pub available: Micros,
@@ -64,18 +64,18 @@ impl OperationRow {
 pub struct BookDeltas {
     /// Differences, to be added to wallets.
     pub wallets: BTreeMap<WalletId, BalanceChange>,
-    /// Final values of counters: nobody else moves them in this transaction.
+    /// Final values of counters: no other change moves them in this transaction.
     pub counters: BTreeMap<Window, i64>,
     /// Price versions to be inserted.
     pub prices: BTreeMap<PriceVersionId, PriceVersion>,
-    /// Events of the changes, whether or not anybody wants them; few changes have one.
+    /// Events of the changes, with or without a receiver; few changes have one.
     pub events: Vec<NewEvent>,
 }
 
 /// A change that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Acceptance {
-    /// The number of its operation's row; `None` where there is none yet.
+    /// The number of its operation's row; `None` if there is none yet.
     pub seq: Option<i64>,
     /// The version that it writes.
     pub version: Version,
@@ -157,8 +157,8 @@ impl From<Rejection> for CommitError {
 }
 
 impl Book {
-    /// Judges one change; `now` is the transaction's clock. A change that passes counts for all
-    /// that are judged after it. No two changes of one book concern the same operation.
+    /// Judges one change; `now` is the transaction's clock. A change that passes counts for all that are judged
+    /// after it. No two changes of one batch concern the same operation.
     pub fn judge(
         &mut self,
         transition: &Transition,
@@ -178,7 +178,7 @@ impl Book {
             counters.push((window, after.ok_or_else(reached)?));
         }
         let moves = transition.funds.balance_change();
-        // A result must find its place even where the wallet is broken.
+        // A result must find its place even if the wallet is broken.
         let balance = match (transition.funds, row) {
             (Funds::Unmoved, Some(_)) => None,
             (Funds::Unmoved, None)
@@ -196,7 +196,7 @@ impl Book {
             None => None,
         };
 
-        // Nothing may fail from here on: what was refused above has moved no total.
+        // No failure from here on: a refused change has moved no total.
         let tally = counters.iter().map(|((_, counter, _), used)| (*counter, *used)).collect();
         for (window, used) in counters {
             self.counters.insert(window, used);
@@ -235,7 +235,7 @@ impl Book {
         ReachedLimit { counter, amount, bound: bound.unwrap_or(i64::MAX), counters: tally, at: now }
     }
 
-    /// True where limits were edited after those that a start reserves by were read. It would miss a counter
+    /// True if limits were edited after those that a start reserves by were read. It would miss a counter
     /// that the edit has seeded, and no ending would correct that.
     fn has_edited_limits(&self, transition: &Transition) -> bool {
         let read = transition.start().and_then(|start| start.limits_revision);
@@ -247,7 +247,7 @@ impl Book {
         self.counters.get(&window).copied().unwrap_or(0)
     }
 
-    /// The wallet's balance after these moves. A missing wallet has nothing, not even room.
+    /// The wallet's balance after these moves. A missing wallet has a balance of zero and no room.
     fn balance(&self, wallet: WalletId, moves: BalanceChange) -> Result<WalletBalance, Rejection> {
         let sum = |amount: Micros, by: Micros| {
             amount.plus(by).filter(|sum| *sum >= Micros::ZERO).ok_or(Rejection::InsufficientFunds)
@@ -278,7 +278,7 @@ impl Book {
         cause: [u8; 16],
     ) {
         let still = BalanceChange { available: Micros::ZERO, held: Micros::ZERO };
-        // No row to write, and maybe none to write to: what moves no money passes where a wallet is gone.
+        // No row to write, and maybe none to write to: a change without money passes even if its wallet is gone.
         if moves == still {
             return;
         }

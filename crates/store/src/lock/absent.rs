@@ -1,10 +1,10 @@
-//! The right to serve a database, in a program without SQLite. A server distinguishes its processes by the leases of
-//! their nodes, so that there is nothing to lock.
+//! The right to serve a database, in a program without SQLite. A server distinguishes its processes by the leases
+//! of their nodes, so there is no lock to take.
 
 use crate::error::{FileLost, LockError};
 use crate::schema::url::DatabaseUrl;
 
-/// The right to serve a database. There is nothing that another process could have.
+/// The right to serve a database. Without a file, no other process can hold it.
 #[derive(Debug)]
 pub struct ServeLock(());
 

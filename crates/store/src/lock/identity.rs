@@ -1,21 +1,19 @@
-//! The database file that was opened, told from every other one that may come to have its name.
+//! The database file that was opened, distinguished from every other one that may come to have its name.
 //!
-//! A name is no file: it can be removed, given to another file (a backup moved over it), or be one
-//! of several (a hard link, a bind mount). SQLite asks for none of that as it commits, and writes on
-//! into what it has open, whose log it finds by the name. So whoever serves holds the file itself, by
-//! its device and inode:
+//! A name is not a file: it can be removed, given to another file (a backup moved over it), or be one of several (a
+//! hard link, a bind mount). SQLite checks none of that as it commits, and writes on into the file that it has
+//! open, whose log it finds by the name. So a serving process holds the file itself, by its device and inode:
 //!
-//! - an exclusive `flock` on the inode, for as long as the process serves, whatever the file is
-//!   called elsewhere;
+//! - an exclusive `flock` on the inode, for as long as the process serves, under every name of the file;
 //! - one name: a second hard link has a second log, and the two ruin the file;
-//! - device and inode of the name, of the log and of its index are compared with what is held at
-//!   each heartbeat, after each COMMIT, and whenever a connection that writes is opened. One
-//!   connection stays open all the while: SQLite deletes neither log nor index under it. Where they
-//!   are removed, it still has them open, and folds the log into the file.
+//! - device and inode of the name, of the log and of its index are compared with those of the held file at each
+//!   heartbeat, after each COMMIT, and whenever a connection that writes is opened. One connection stays open all
+//!   the while: SQLite deletes neither log nor index under it. If they are removed, it still has them open, and
+//!   folds the log into the file.
 //!
-//! `flock` and the `fcntl` locks of SQLite do not see each other. But closing *any* descriptor of a
-//! file drops all `fcntl` locks that the process has on it, SQLite's as well: the descriptor here
-//! is unlocked at its end and never closed.
+//! `flock` and the `fcntl` locks of SQLite do not see each other. But closing *any* descriptor of a file drops all
+//! `fcntl` locks that the process has on it, SQLite's as well: the descriptor here is unlocked at its end and never
+//! closed.
 
 use std::fs::{self, File, Metadata, TryLockError};
 use std::io;
@@ -53,7 +51,7 @@ const SUFFIXES: [&str; 3] = ["", "-wal", "-shm"];
 #[derive(Debug)]
 pub(crate) struct Identity {
     named: PathBuf,
-    /// The name without links, beside which SQLite keeps log and index.
+    /// The name without links; SQLite keeps log and index in its folder.
     real: PathBuf,
     held: FileId,
     open: Mutex<Option<OpenFiles>>,
@@ -89,9 +87,8 @@ impl Identity {
         Ok(Self { named, real, held, open: Mutex::new(None), file, lost, told })
     }
 
-    /// Refuses where the name leads to another file than the one in hold, and notes it. A second
-    /// name is noted only: what runs may still end in this file. A name that cannot be looked at
-    /// says nothing.
+    /// Refuses if the name leads to another file than the held one, and notes it. A second name is noted only:
+    /// running operations may still end in this file. A name that cannot be resolved proves nothing.
     pub(crate) fn check(&self) -> Result<(), FileLost> {
         let files = self.open_files().as_ref().map(|open| open.files);
         let Err(lost) = self.compare(files.as_ref()) else { return Ok(()) };
@@ -129,8 +126,8 @@ impl Identity {
         }
     }
 
-    /// Keeps this connection open until [`Self::release`], and notes log and index. Gives what it
-    /// noted, where no connection was kept before.
+    /// Keeps this connection open until [`Self::release`], and notes log and index. Returns the note, if no
+    /// connection was kept before.
     pub(super) fn keep(&self, connection: Connection) -> Option<FileIds> {
         let mut open = self.open_files();
         if open.is_some() {
@@ -141,10 +138,10 @@ impl Identity {
         Some(files)
     }
 
-    /// Folds the log that the kept connection has open into the file, where the file has its name
-    /// and what is amiss with log and index is only that they were removed. A log that a process
-    /// made anew as it opened the file is empty, and nobody writes to it under the locks of an
-    /// index that is still there. Nobody may have a transaction open on this thread.
+    /// Folds the log that the kept connection has open into the file, if the file has its name and the only fault
+    /// of log and index is that they were removed. A log that a process created anew as it opened the file is
+    /// empty, and no process writes to it under the locks of an index that still exists. The caller must have no
+    /// open transaction on this thread.
     pub(super) fn rescue(&self) {
         let open = self.open_files();
         let Some(OpenFiles { connection, files }) = &*open else { return };
@@ -169,13 +166,13 @@ impl Identity {
         log.is_ok_and(|log| log.is_file() && log.len() == 0)
     }
 
-    /// True where a check has found the file, its log or its index to be gone.
+    /// True if a check has found the file, its log or its index to be gone.
     pub(super) fn is_lost(&self) -> bool {
         self.lost.get().is_some_and(|lost| !matches!(lost, FileLost::Linked(..)))
     }
 
-    /// Closes the kept connection, where all files are those that it opened. Of lost files it stays
-    /// open until the process ends: the last one to close would delete what has the log's name.
+    /// Closes the kept connection, if all files are those that it opened. Of lost files it stays open until the
+    /// process ends: the last one to close would delete the file that has the log's name.
     pub(super) fn release(&self) {
         let Some(open) = self.open_files().take() else { return };
         if self.compare(Some(&open.files)).is_err() || self.is_lost() {
@@ -187,7 +184,7 @@ impl Identity {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Completes when a check has found the file to be lost, and says how.
+    /// Completes with the loss when a check has found the file to be lost.
     pub(crate) async fn lost(&self) -> FileLost {
         self.told.cancelled().await;
         match self.lost.get() {

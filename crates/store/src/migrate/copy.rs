@@ -257,12 +257,12 @@ async fn within_transaction(
     }
     finish(server, &tables).await?;
     failpoint::reach(Step::CommandWritten);
-    // First: a copied file that is not marked could be served beside the server.
+    // First: a copied file that is not marked could be served at the same time as the server.
     source.end()?;
     failpoint::reach(Step::CommandCommitted);
     match server.execute("COMMIT").await {
         Ok(_) => Ok(copied),
-        // The server's own word: nothing is there.
+        // The server reports it: the transaction is not there.
         Err(error @ sqlx::Error::Database(_)) => {
             unmark(file)?;
             Err(CopyError::Server(error))

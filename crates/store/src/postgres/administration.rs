@@ -1,4 +1,4 @@
-//! Transactions that are written for both databases, on PostgreSQL: an errand on a connection of its own.
+//! Transactions that are written for both databases, on PostgreSQL: each on a connection for commands.
 
 use holdfast_domain::Timestamp;
 use sea_orm::{Statement, Values};
@@ -14,12 +14,12 @@ use crate::rows::{BadRow, Cells};
 use crate::transaction::errand::{Errand, OfferError, Tx, Verdict};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 
-/// A transaction on a connection of the errands.
+/// A transaction on a connection for commands.
 struct ServerTx<'c>(&'c mut PgConnection);
 
 impl Postgres {
-    /// Does a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and
-    /// nothing was written.
+    /// Runs a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and no row
+    /// was written.
     pub(crate) async fn administer(&self, errand: Errand) -> Result<Option<Verdict>, OfferError> {
         let done = self.errands.commit(move |connection, _begun| {
             Box::pin(async move { errand.run(&mut ServerTx(connection)).await })

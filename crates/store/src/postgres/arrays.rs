@@ -53,8 +53,8 @@ impl Columns {
 
     /// The rows as a table `v`; the first bind is `$first`.
     ///
-    /// What `UNNEST` takes apart is kept cell by cell and read again. What has one length needs
-    /// none of it: its place is known, or counted where some are missing.
+    /// Arrays for `UNNEST` are kept cell by cell and read again. Cells of one length need none of it: their place
+    /// is known, or counted if some are missing.
     pub(super) fn table(&self, first: usize) -> String {
         let bind = |at: usize, kind: &str| format!("${}::{kind}", first + at);
         let ints = self.ints.iter().enumerate();
@@ -162,7 +162,7 @@ impl Rows {
         self.count
     }
 
-    /// True where each row has all the cells that are counted by their places: one that is missing,
+    /// True if each row has all the cells that are counted by their places: one that is missing,
     /// or of another length, would shift all that come after it.
     pub(super) fn are_of(&self, columns: &Columns) -> bool {
         let fixed = self.fixed.columns.iter().zip(columns.fixed);

@@ -1,6 +1,6 @@
-//! The writer's transaction: judges its changes by what it read when it began, and writes
-//! those that passed. Four round trips, whatever the number of changes (at most `BATCH_MAX` of
-//! them), and three where nothing is to be read:
+//! The writer's transaction: judges its changes by the rows that it read when it began, and writes those that
+//! passed. Four round trips, for any number of changes (at most `BATCH_MAX` of them), and three if there is nothing
+//! to read:
 //!
 //! ```text
 //! writer                                        server
@@ -15,13 +15,12 @@
 //!                                              <-   durable
 //! ```
 //!
-//! Between 2 and 3 a price version that no batch has met before costs one more, once in a
-//! connection.
+//! Between 2 and 3 a price version that no batch has met before costs one more, once in a connection.
 //!
-//! Locks are held from 1 to 4, so nothing in between may wait for anything but this connection. A
-//! failure says what is certain and no more: before 4 nothing was committed, and after it only an
-//! answer of the server tells. What follows from that is the writer's affair. A change is never
-//! refused by a remembered row: such a batch is `Misled`, and read again.
+//! Locks are held from 1 to 4, so each step between may wait only for this connection. A failure reports exactly
+//! what is certain: before 4 the transaction was not committed, and after it only an answer of the server proves
+//! its outcome. The writer acts on that. A change is never refused by a remembered row: such a batch is `Misled`,
+//! and read again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -50,8 +49,8 @@ use crate::transaction::event::SharedInterest;
 /// Statements of one batch, for the metrics: BEGIN, the lock of the wallets, the clock, the writing
 /// statement, COMMIT. Reads do not count: a batch may have none, and all count as one or two.
 const STATEMENTS: u64 = 5;
-/// COMMIT of a transaction that failed is answered like any other, and undoes it. What stands
-/// before it fails there, so that COMMIT is not reached.
+/// COMMIT of a transaction that failed is answered like any other, and undoes it. The statement before it fails
+/// there, so that COMMIT is not reached.
 const COMMIT: &str = "SELECT WHERE false; COMMIT";
 
 /// The writer's memory from batch to batch: texts of statements, price versions, and rows of
@@ -89,22 +88,21 @@ impl BatchCache {
     }
 }
 
-/// Begins a transaction for these changes, and reads what they touch. Where it fails, nothing has
-/// happened, and what was remembered of their rows is forgotten.
+/// Begins a transaction for these changes, and reads the rows that they touch. If it fails, no change has happened,
+/// and the remembered rows are forgotten.
 pub(super) async fn begin(
     connection: &mut PgConnection,
     memory: &mut BatchCache,
     changes: &[&Transition],
     lock_timeout: Duration,
 ) -> Result<BatchStart, sqlx::Error> {
-    // Taken before the round trip, and gone even where it fails: the next try reads the table.
+    // Taken before the round trip, and gone even if it fails: the next try reads the table.
     let known = memory.runs.take(changes);
     begin::begin(connection, changes, known, lock_timeout).await
 }
 
-/// Commits these changes as the transaction that was begun for them. No two concern the same
-/// operation. On a failure other than `Uncertain` nothing was committed; what the
-/// connection is in then is unknown.
+/// Commits these changes as the transaction that was begun for them. No two concern the same operation. On a
+/// failure other than `Uncertain` the transaction was not committed; the state of the connection is unknown then.
 pub(super) async fn commit(
     connection: &mut PgConnection,
     memory: &mut BatchCache,
@@ -143,8 +141,8 @@ async fn commit_with_cache(
         verdict.is_err() && known.contains_key(&change.operation)
     };
     if changes.iter().zip(&verdicts).any(is_misled) {
-        // A caller must not be turned away by a row that somebody else may have changed since: the
-        // batch is undone, and the table is read.
+        // A caller must not be turned away by a row that another process may have changed since: the batch is
+        // undone, and the table is read.
         return Err(BatchError::Misled(sqlx::Error::Decode(Box::new(StaleRow))));
     }
     let recorded = recorded_holds(connection, &uncovered_wallets(changes, &verdicts)).await;
@@ -157,7 +155,7 @@ async fn commit_with_cache(
     book.moved.events.retain(|event| memory.interest.get().wants(event.kind));
     let writes = pack::writes(changes.len(), passed(), &book.moved, now).in_order();
     if writes.iter().all(Rows::is_empty) {
-        // Nothing passed: the locks go at once, without the flush of a commit.
+        // No change passed: the locks are released at once, without the flush of a commit.
         rollback(connection).await.map_err(BatchError::Unavailable)?;
     } else {
         let written = write(connection, memory, writes, now).await?;
@@ -233,8 +231,7 @@ fn price_version(row: PgRow) -> Result<PriceVersion, sqlx::Error> {
     price.map_err(|error| sqlx::Error::Decode(Box::new(error)))
 }
 
-/// Writes everything, and sees that the rows that have to be there were there: how many rows were
-/// written.
+/// Writes all rows, and checks that the rows that have to exist did: the number of written rows.
 async fn write(
     connection: &mut PgConnection,
     memory: &mut BatchCache,

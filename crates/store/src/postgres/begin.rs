@@ -1,5 +1,5 @@
-//! Beginning of a batch's transaction: BEGIN, the locks of its wallets and the clock in one round
-//! trip, and the rows that its changes touch in another where there are any to read.
+//! Beginning of a batch's transaction: BEGIN, the locks of its wallets and the clock in one round trip, and the
+//! rows that its changes touch in another if there are any to read.
 //!
 //! ```text
 //! BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
@@ -8,21 +8,20 @@
 //! OPERATIONS, new numbers, COUNTERS  -> rows that are not remembered, windows at now
 //! ```
 //!
-//! The order is what makes the verdicts true. Each statement sees what was committed before it
-//! began: rows that are read after the locks cannot change until COMMIT, because whoever changes
-//! them has the same lock. So the locks and the reads must never become one statement, which would
-//! see rows as they were before it waited. The clock is read after the locks as well, so the moments
-//! of a wallet's changes follow their order unless the clock is set back.
+//! The order is what makes the verdicts true. Each statement sees rows that were committed before it began: rows
+//! that are read after the locks cannot change until COMMIT, because every writer of them takes the same lock. So
+//! the locks and the reads must never become one statement, which would see rows as they were before it waited. The
+//! clock is read after the locks as well, so the moments of a wallet's changes follow their order unless the clock
+//! is set back.
 //!
-//! The driver sends one statement at a time where values go beside it, and waits for its answer. A
-//! batch of endings whose rows are remembered reads nothing and saves that round trip. Reading with
-//! BEGIN as well, by statements prepared by name and values in hex, took 1.02 to 1.04 of the
-//! gateway's CPU at 32 connections and 0.94 to 0.96 at 256, smaller rows included: not worth 16 texts
-//! and an encoding of our own (`tests/bench/notes/2026-postgresql.md`). The lock as a text is parsed
-//! and planned each time: 91,000 instructions of the server a batch, clock included.
+//! The driver sends one statement at a time if it has values, and waits for its answer. A batch of endings whose
+//! rows are remembered reads no row and saves that round trip. Reading with BEGIN as well, by statements prepared
+//! by name and values in hex, took 1.02 to 1.04 of the gateway's CPU at 32 connections and 0.94 to 0.96 at 256,
+//! smaller rows included: not worth 16 texts and an encoding of our own (`tests/bench/notes/2026-postgresql.md`).
+//! The lock as a text is parsed and planned each time: 91,000 instructions of the server a batch, clock included.
 //!
-//! A silent connection is given up after `BEGINNING` and the lock time-out of each wallet, `ANSWER`
-//! at most, and after `ANSWER` where rows are read.
+//! A silent connection is given up after `BEGINNING` and the lock timeout of each wallet, `ANSWER` at most, and
+//! after `ANSWER` if rows are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -38,11 +37,10 @@ use super::session::{ANSWER, CLOCK, answered, rollback, within};
 use crate::batch::judge::{Book, OperationRow, WalletBalance, windows};
 use crate::rows;
 
-/// Begin of the transaction, with its isolation said whatever the server's default is: a statement
-/// sees what was committed before it began, and what was locked before that.
+/// Begin of the transaction, with an explicit isolation level whatever the server's default is: a statement sees
+/// rows that were committed before it began, and before the locks that it waited for.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
-/// Time-out of a beginning, beside its waits for locks: a server that is silent for longer is taken
-/// for dead.
+/// Timeout of a beginning, besides its waits for locks: a server that is silent for longer is taken for dead.
 const BEGINNING: Duration = Duration::from_secs(5);
 
 /// State of a batch once its wallets are locked: all that judging reads.
@@ -51,7 +49,7 @@ pub(super) struct BatchStart {
     /// Rows by which changes are judged: the wallets that exist, which are locked, and the other
     /// rows that the changes touch.
     pub(super) book: Book,
-    /// Rows of the book that were remembered, not read: a verdict by one of these may be misled.
+    /// Rows of the batch that were remembered, not read: a verdict by one of these may be misled.
     pub(super) known: BTreeMap<OperationId, OperationRow>,
     /// Reading of the server's clock, taken after the locks.
     pub(super) now: Timestamp,
@@ -59,9 +57,8 @@ pub(super) struct BatchStart {
     pub(super) numbers: Vec<i64>,
 }
 
-/// Begins the transaction of these changes: locks their wallets, for each of which the server waits
-/// this long, and reads what they touch, but for these rows, which are known. Where it fails,
-/// nothing has happened.
+/// Begins the transaction of these changes: locks their wallets, for each of which the server waits this long, and
+/// reads the rows that they touch, except for these, which are known. If it fails, no change has happened.
 pub(super) async fn begin(
     connection: &mut PgConnection,
     changes: &[&Transition],
@@ -90,15 +87,15 @@ pub(super) async fn begin(
     Ok(begun)
 }
 
-/// True where the statements of a beginning failed by what they met: another connection meets the
-/// same. False where the connection is at fault: it has ended (08, 57P), leads to a standby (25),
+/// True if the statements of a beginning failed by what they met: another connection meets the
+/// same. False if the connection is at fault: it has ended (08, 57P), leads to a standby (25),
 /// has lost what was prepared (26) or has plans that are out of date (0A).
 pub(super) fn is_statement_error(error: &sqlx::Error) -> bool {
     let was_told = error.as_database_error().is_some();
     is_refusal(error) || was_told && !has_code(error, &["08", "57P", "25", "26", "0A"])
 }
 
-/// The wallets among these that somebody else has locked.
+/// The wallets among these that another process has locked.
 pub(super) async fn held(
     connection: &mut PgConnection,
     wallets: &BTreeSet<WalletId>,
@@ -112,7 +109,7 @@ pub(super) async fn held(
     rows.iter().map(|row| row.try_get(0).map(WalletId::from_bytes)).collect()
 }
 
-/// Wait for the answer to a beginning: the lock time-out of each wallet, one after the other;
+/// Wait for the answer to a beginning: the lock timeout of each wallet, one after the other;
 /// `ANSWER` at most. The server ends a statement that takes longer.
 fn reply_timeout(wallets: usize, lock_timeout: Duration) -> Duration {
     // Locks are taken one after the other, and the server times each wait by itself.
@@ -123,10 +120,10 @@ fn reply_timeout(wallets: usize, lock_timeout: Duration) -> Duration {
 /// Rows that a batch reads: those that its changes touch and that are not known already.
 #[derive(Debug, Default)]
 struct BatchReads {
-    /// Operations that are new, if they pass: as many numbers are asked for.
+    /// Operations that are new, if they pass: the count of numbers to draw.
     numbers: i64,
     operations: Vec<[u8; 16]>,
-    /// API key, code and window of each counter. Changes of one API key look for the same.
+    /// API key, code and window of each counter. Changes of one API key share theirs.
     counters: BTreeSet<([u8; 16], i64, i64)>,
 }
 
@@ -153,7 +150,7 @@ impl BatchReads {
 }
 
 impl BatchStart {
-    /// Reads what is wanted, in a round trip for each statement that has anything to find.
+    /// Reads the wanted rows, in a round trip for each statement that has any to find.
     async fn read(
         &mut self,
         connection: &mut PgConnection,
@@ -211,7 +208,7 @@ fn micros(row: &PgRow, at: usize) -> Result<Micros, sqlx::Error> {
     row.try_get(at).map(Micros::new)
 }
 
-/// A value that somebody else must have written.
+/// A value that another program must have written.
 #[derive(Debug, thiserror::Error)]
 #[error("a cell holds something else than it should")]
 struct BadCell;

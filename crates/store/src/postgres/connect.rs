@@ -1,9 +1,9 @@
-//! Connections to a PostgreSQL server: how they are made, and which servers are refused. It makes
-//! no tables; settings are [`super::session`]'s.
+//! Connections to a PostgreSQL server: how they are made, and which servers are refused. It creates no tables;
+//! settings are [`super::session`]'s.
 //!
-//! A future that is dropped while it begins a transaction leaves a connection inside one that the
-//! driver knows nothing of (sqlx 0.9.0): whatever was written there next would be lost though it
-//! was told otherwise. So a connection is looked at before it is used again.
+//! A future that is dropped while it begins a transaction leaves a connection inside one that the driver does not
+//! know of (sqlx 0.9.0): the next write would be lost although it was reported as done. So a connection is checked
+//! before it is used again.
 
 #[cfg(test)]
 pub(super) mod tests;
@@ -20,17 +20,17 @@ use super::session::{
 };
 use crate::error::ConnectError;
 
-/// Oldest version that the tests run on: nobody knows what an older one does with the statements.
+/// Oldest version that the tests run on: the effect of the statements on an older one is unknown.
 const VERSION_MIN: u32 = 150_000;
-/// Time-out of each step of connecting.
+/// Timeout of each step of connecting.
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// Refusal of a connection that leads to a standby.
 #[derive(Debug, thiserror::Error)]
 #[error("the server is a standby")]
 struct IsStandby;
 
-/// A connection for migrations, and for looking at what is there, as a pool of one. It says at once
-/// what is wrong, where a pool would try again and again.
+/// A connection for migrations, and for reading the schema, as a pool of one. It reports an error at once, while a
+/// pool would try again and again.
 pub(crate) async fn connect_single(
     url: &PgConnectOptions,
     lock_timeout: Duration,
@@ -57,7 +57,7 @@ pub(crate) async fn connect_single(
     Database::connect(options).await.map_err(ConnectError::Server)
 }
 
-/// Connects once, to say what is wrong.
+/// Connects once, to report the error.
 async fn probe(url: &PgConnectOptions, session: Session) -> Result<(), ConnectError> {
     let failed = |error| ConnectError::Server(DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error))));
     let mut connection = within(ACQUIRE, connected(url, session)).await.map_err(failed)?;
@@ -71,13 +71,13 @@ async fn probe(url: &PgConnectOptions, session: Session) -> Result<(), ConnectEr
         Some(version) if version < VERSION_MIN => Err(ConnectError::Version(version / 10_000)),
         Some(_) | None if follows => Err(ConnectError::Standby),
         Some(_) | None if is_shared => Err(ConnectError::Shared),
-        // Whatever says another thing there is not what was asked for, but may do.
+        // Another value is not the requested one, but may do.
         Some(_) | None => Ok(()),
     }
 }
 
-/// True where two connections at once reach one process of the server: a pooler gives it to whoever
-/// has a transaction, and settings and prepared statements with it.
+/// True if two connections at once reach one process of the server: a pooler gives it to the one that has a
+/// transaction, and settings and prepared statements with it.
 async fn is_shared(
     connection: &mut PgConnection,
     mut other: PgConnection,

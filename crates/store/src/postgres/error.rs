@@ -1,29 +1,28 @@
-//! Errors of the server and of batches: what is certain after one, by its SQLSTATE. Every rule
-//! about a code is here, so that two places never read one code differently.
+//! Errors of the server and of batches: what is certain after one, by its SQLSTATE. Every rule about a code is
+//! here, so that two places never read one code differently.
 //!
 //! The codes, by the classes of PostgreSQL's manual (appendix A):
 //!
-//! | code | what the server says | what follows |
+//! | code | meaning | consequence |
 //! |---|---|---|
 //! | 22, 23 | the values, or the rows, do not fit | the batch is halved until it is one change |
-//! | 23505, 40 | a row was there already; a lost race | the batch is read and judged again, `TRIES` times at most |
+//! | 23505, 40 | a row existed already; a lost race | the batch is read and judged again, `TRIES` times at most |
 //! | 55P03 | a lock was waited for long enough | the changes of that wallet go aside |
-//! | 25, 57 | a standby by now; somebody, or a time-out, ends what runs | the connection is given up |
+//! | 25, 57 | a standby by now; an administrator, or a timeout, ends the session | the connection is given up |
 //!
-//! What is not in the table says nothing about the change: it is the server's failure, and nobody's
-//! verdict. Before COMMIT is sent every failure means that nothing was committed, a wait that ends
-//! among them. After it only an answer of the server does that proves it ([`proves_no_commit`]), never
-//! a session that ends, nor the silence of a connection: that is `Uncertain`, and a caller must not
-//! be told that nothing happened.
+//! A code that is not in the table proves nothing about the change: it is a failure of the server, not a verdict.
+//! Before COMMIT is sent every failure, also a wait that ends, means that the transaction was not committed. After
+//! it only an answer of the server proves that ([`proves_no_commit`]), never a session that ends, nor the silence
+//! of a connection: that is `Uncertain`, and must never be reported as undone.
 
 use sea_orm::{DbErr, RuntimeErr};
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
-/// Failure of a batch, by what is certain after it: all but `Uncertain` mean that nothing was
+/// Failure of a batch, by what is certain after it: all but `Uncertain` mean that the transaction was not
 /// committed.
 #[derive(Debug)]
 pub(super) enum BatchError {
-    /// A race: the rows may say something else by now. The batch is read and judged again.
+    /// A race: the rows may have changed. The batch is read and judged again.
     Changed(sqlx::Error),
     /// A verdict or a count that a remembered row may have misled. The rows are forgotten by now:
     /// the batch is read and judged again.
@@ -31,7 +30,7 @@ pub(super) enum BatchError {
     /// A misfit: one of the changes, or a row that it touches, does not fit, and trying again comes
     /// to the same.
     Refused(sqlx::Error),
-    /// A lock time-out: somebody else has a row, and keeps it.
+    /// A lock timeout: another process has a row, and keeps it.
     Locked(sqlx::Error),
     /// A failure of the server or the connection, before COMMIT was sent.
     Unavailable(sqlx::Error),
@@ -48,7 +47,7 @@ pub(super) struct RowCountMismatch {
 }
 
 impl BatchError {
-    /// Before COMMIT was sent the server undoes everything.
+    /// Before COMMIT was sent the server undoes the transaction.
     pub(super) fn before_commit(error: sqlx::Error) -> Self {
         // First: 23505 is of class 23, which would be a refusal.
         if is_race(&error) {
@@ -62,8 +61,8 @@ impl BatchError {
         }
     }
 
-    /// Judges the answer to a COMMIT that was sent: nothing is certain unless the server says that it
-    /// has undone the transaction.
+    /// Judges the answer to a COMMIT that was sent: uncertain unless the server proves that it has undone the
+    /// transaction.
     pub(super) fn of_commit(error: sqlx::Error) -> Self {
         if proves_no_commit(&error) {
             Self::before_commit(error)
@@ -80,25 +79,25 @@ fn is_race(error: &sqlx::Error) -> bool {
     has_code(error, &["40", "23505"])
 }
 
-/// True where the server refused values (22) or rows (23), or holds a row that cannot be
+/// True if the server refused values (22) or rows (23), or holds a row that cannot be
 /// understood.
 pub(super) fn is_refusal(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_))
         || has_code(error, &["22", "23"])
 }
 
-/// True for a lock time-out (55P03): somebody has kept a row for longer than the session waits.
+/// True for a lock timeout (55P03): another process has kept a row for longer than the session waits.
 fn is_locked(error: &sqlx::Error) -> bool {
     has_code(error, &["55P03"])
 }
 
-/// True where the statement changed another number of rows than was judged.
+/// True if the statement changed another number of rows than was judged.
 pub(super) fn is_row_mismatch(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Decode(error) if error.is::<RowCountMismatch>())
 }
 
-/// True where the server will not have this connection write any more: it is a standby by now (25),
-/// or somebody ends what runs on it (57).
+/// True if the server will not have this connection write any more: it is a standby by now (25), or an
+/// administrator or a timeout ends its statements (57).
 pub(super) fn is_lost(error: &sqlx::Error) -> bool {
     // 57 has the server's own `statement_timeout` among it (57014): that connection goes as well.
     has_code(error, &["25", "57"])
@@ -110,17 +109,17 @@ pub(super) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     told.is_some_and(|told| codes.iter().any(|code| told.starts_with(code)))
 }
 
-/// True where a connection is of no use any more: nobody answers there, or the server is a standby
-/// by now (25), or ends what runs on it (57).
+/// True if a connection is of no use any more: the server does not answer, or is a standby by now (25), or ends the
+/// connection's statements (57).
 pub(super) fn is_broken(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_))
         || is_lost(error)
 }
 
-/// True where the answer to a COMMIT that was sent proves that nothing was committed: an error after
-/// which the session goes on. Once a transaction is committed, the server raises none: what fails
-/// from there on ends the session (FATAL) or the server (PANIC). 40003 says that it does not know,
-/// and 08 is the word of somebody in between, whose server is gone.
+/// True if the answer to a COMMIT that was sent proves that it was not committed: an error after which the session
+/// goes on. Once a transaction is committed, the server raises none: a failure from there on ends the session
+/// (FATAL) or the server (PANIC). 40003 means that it does not know, and 08 comes from a proxy whose server is
+/// gone.
 pub(super) fn proves_no_commit(error: &sqlx::Error) -> bool {
     let told = error.as_database_error();
     let told = told.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());

@@ -15,9 +15,9 @@ use crate::schema::Dialect;
 use crate::transaction::errand::trail::BESIDE_TRAIL;
 use crate::transaction::event::may_go;
 
-/// Counters of minutes are kept so long. An operation that ends later than that corrects a minute
-/// that nobody looks at any more. Days and months are few, and stay. So are the rows of nodes that
-/// are gone and never left: a name that is made at each start comes back no more.
+/// Counters of minutes are kept so long. An operation that ends later than that corrects a minute that is not read
+/// any more. Days and months are few, and stay. So are the rows of nodes that are gone and never left: a name that
+/// is made at each start comes back no more.
 const KEPT: Duration = Duration::from_secs(2 * 86_400);
 
 /// Two processes that purge at once do not wait for each other.
@@ -49,7 +49,7 @@ static FORGET: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// Addresses of the trail's actors. The first ones are the oldest: no more than those are looked at.
+/// Addresses of the audit log's actors. The first ones are the oldest: no more than those are looked at.
 static BLANK: LazyLock<String> = LazyLock::new(|| {
     format!(
         "DELETE FROM audit_addresses WHERE audit_seq IN (SELECT d.audit_seq FROM

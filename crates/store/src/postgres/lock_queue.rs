@@ -1,13 +1,13 @@
-//! Queue of changes whose wallet somebody else keeps locked: a process that was stopped in the
-//! middle of a batch, or a hand at the SQL prompt. They wait here, for a connection of their own
-//! (`lock_worker`), so that nobody waits with them.
+//! Queue of changes whose wallet another session keeps locked: a process that was stopped in the middle of a batch,
+//! or an operator at the SQL prompt. They wait here, for a connection of their own (`lock_worker`), so that no
+//! other change waits with them.
 //!
-//! The order within a wallet stays: while one of its changes is here (`WalletCounts`), whoever
-//! comes for that wallet is diverted and comes after it. A change is counted before it is sent and
-//! discounted after its verdict: discounted earlier, a later change could pass it on the writer.
+//! The order within a wallet stays: while one of its changes is here (`WalletCounts`), every later change of that
+//! wallet is diverted and comes after it. A change is counted before it is sent and discounted after its verdict:
+//! discounted earlier, a later change could pass it on the writer.
 //!
-//! The queue is bounded. A change that finds no room is `Unavailable`, and nothing has happened to
-//! it: the writer must never wait for room here, or one locked wallet would stop all of them.
+//! The queue is bounded. A change that finds no room is `Unavailable`, and has not happened: the writer must never
+//! wait for room here, or one locked wallet would stop all of them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

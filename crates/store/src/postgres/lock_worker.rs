@@ -1,5 +1,5 @@
-//! The worker at the end of [`super::lock_queue`]: commits changes of wallets that somebody else
-//! keeps locked, on a connection of its own.
+//! The worker at the end of [`super::lock_queue`]: commits changes of wallets that another session keeps locked, on
+//! a connection of its own.
 //!
 //! ```text
 //! take -> the first change of a free wallet, or of a locked one, by turns
@@ -7,10 +7,9 @@
 //!                                              └ still locked: to the end of the line
 //! ```
 //!
-//! A batch here is of one wallet, and waits for its lock for `TURN` at most, so that others come to
-//! their turn. A change that did not get its lock is given up from `patience` on; one that stands in
-//! line for a wallet that was found locked, a turn later, untried. While the server cannot be reached
-//! all who wait are turned away at once.
+//! A batch here is of one wallet, and waits for its lock for `TURN` at most, so that others come to their turn. A
+//! change that did not get its lock is given up from `patience` on; one that is queued for a wallet that was found
+//! locked, a turn later, untried. While the server cannot be reached all queued changes are turned away at once.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -50,7 +49,7 @@ impl LockQueueWorker {
         Self { writer: Writer::new(url, patience.min(TURN), interest), queue, patience }
     }
 
-    /// Goes from wallet to wallet, until the writer has ended and nothing waits any more.
+    /// Goes from wallet to wallet, until the writer has ended and the queue is empty.
     pub(super) async fn run(mut self) {
         let mut waiting: VecDeque<Job> = VecDeque::new();
         // Wallets that the last try has found locked. They and the others take turns.
@@ -87,7 +86,7 @@ impl LockQueueWorker {
             self.writer
                 .guarded(async |writer| left = commit(writer, batch, patience, was_locked).await)
                 .await;
-            // After the verdicts: until then whoever comes for this wallet is diverted behind them.
+            // After the verdicts: until then a change of this wallet is diverted behind them.
             (left.len()..count).for_each(|_answered| counts.take(wallet));
             if !left.is_empty() {
                 locked.insert(wallet);

@@ -76,7 +76,7 @@ impl Postgres {
     }
 }
 
-/// The end of the lease and the clock, where the row is this node's now.
+/// The end of the lease and the clock, if the row is this node's now.
 async fn enter(
     connection: &mut PgConnection,
     node: &Node,

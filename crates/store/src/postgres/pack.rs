@@ -1,19 +1,19 @@
 //! Rows of the writing statement, made of the changes that passed.
 //!
-//! Cells are put in the order in which `statements` names its columns, kind by kind; nothing but
-//! that order joins the two. Each effect of an operation has its part:
+//! Cells are put in the order in which `statements` names its columns, kind by kind; only that order joins the two.
+//! Each effect of an operation has its part:
 //!
-//! * an admission or a reopening: the operation, its hold, and its price version where it is new;
+//! * an admission or a reopening: the operation, its hold, and its price version if it is new;
 //! * an ending: the operation's row, its result and its attempts, and the settlement with it;
 //! * a posting: the posting itself.
 //!
-//! Entries are numbered in the order of the changes: by the table, or by numbers that were drawn, where
-//! they are of two tables.
+//! Entries are numbered in the order of the changes: by the table, or by numbers that were drawn, if they are of
+//! two tables.
 //!
-//! Events are those of the book: few batches have one.
+//! Events are those of the judged batch: few batches have one.
 //!
-//! Deltas of wallets and new values of counters come from the book: one row for each that moved,
-//! however many changes of the batch moved it. No rule is applied here: judging is over.
+//! Deltas of wallets and new values of counters come from the judged batch: one row for each that moved, however
+//! many changes moved it. No rule is applied here: judging is over.
 
 use holdfast_domain::admin::event::NewEvent;
 use holdfast_domain::billing::UsageRecord;
@@ -68,10 +68,10 @@ struct WritePacker {
 
 impl WritePacker {
     fn transition(&mut self, transition: &Transition, passed: Acceptance) {
-        // Whoever is new and passed has been given a number.
+        // A new operation that passed has been given a number.
         let seq = passed.seq.unwrap_or(0);
         let expected = transition.expected.map_or(0, |version| i64::from(version.get()));
-        // Nobody has another's, and nobody makes the same one twice: no need to compare more.
+        // No other claim has it, and none is made twice: no need to compare more.
         let judged = transition.claim.map_or([0; 16], ClaimId::to_bytes);
         let end = |phase, is_finished, usage| EndUpdate {
             judged,

@@ -14,8 +14,8 @@ use crate::schema::Dialect;
 use crate::schema::steps;
 use crate::transaction::errand::reads::REFUNDED_SINCE;
 
-/// States of the tables when a plan is chosen: nothing that the planner knows of, nothing, and a
-/// little, with an operation that runs.
+/// States of the tables when a plan is chosen: without statistics, empty, and with a few rows and a running
+/// operation.
 const STATES: [&str; 3] = [
     "",
     "ANALYZE",

@@ -1,5 +1,5 @@
-//! Connections for one purpose, and the work that runs on them: to its end whether or not its
-//! caller waits for it, and no longer than is of use.
+//! Connections for one purpose, and the work that runs on them: to its end whether or not its caller waits for it,
+//! and no longer than is of use.
 //!
 //! ```text
 //! acquire (ACQUIRE) -> a kept connection that answers in LOOK, or a new one -> work (patience)
@@ -7,14 +7,13 @@
 //!                      IDLE are closed
 //! ```
 //!
-//! The driver's own pool asks each connection that comes back whether it is well, and waits for the
-//! answer as long as the network pleases: behind one that has forgotten them, its connections are
-//! gone for a quarter of an hour. Here one is asked before it is used, has `LOOK` to answer, and is
-//! dropped where anything about it is in doubt.
+//! The driver's own pool pings each connection that comes back, and waits for the answer as long as the network
+//! pleases: behind a firewall that has forgotten them, its connections are gone for a quarter of an hour. Here a
+//! connection is pinged before it is used, has `LOOK` to answer, and is dropped if its state is in doubt.
 //!
-//! Work is a task of the store, not of its caller: a future dropped halfway would leave a
-//! transaction open that the driver knows nothing of. Where the wait for it ends, its connection is
-//! dropped with it: [`super::session`] says why the server gives up first.
+//! Work is a task of the store, not of its caller: a future dropped halfway would leave a transaction open that the
+//! driver does not know of. If the wait for it ends, its connection is dropped with it: [`super::session`] has the
+//! reason why the server gives up first.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,13 +35,13 @@ use super::session::{CLOCK, Session, begin_snapshot, is_healthy, within};
 
 /// Longest wait of a caller for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
-/// Time in which a kept connection has to say that it is well: a new one is made sooner than that.
+/// Time in which a kept connection has to answer a ping: a new one is made sooner than that.
 const LOOK: Duration = Duration::from_secs(2);
-/// Age at which a connection that nobody has used is closed.
+/// Age at which an unused connection is closed.
 const IDLE: Duration = Duration::from_secs(300);
 /// Time that a statement of a snapshot read is waited for beyond its limit: the server ends it first.
 const ANSWER_LATE: Duration = Duration::from_secs(30);
-/// Time-out of closing a connection or ending its transaction: one that takes longer is dead.
+/// Timeout of closing a connection or ending its transaction: one that takes longer is dead.
 const END: Duration = Duration::from_secs(2);
 
 /// Pool of connections for one purpose, all with one session.
@@ -67,12 +66,12 @@ struct PoolInner {
 #[derive(Debug)]
 pub(super) struct WriteFailure {
     pub(super) error: sqlx::Error,
-    /// True where COMMIT was on its way when it failed.
+    /// True if COMMIT was on its way when it failed.
     was_commit_sent: bool,
 }
 
 impl WriteFailure {
-    /// True where nothing was committed: COMMIT was not sent, or the server says so.
+    /// True if the transaction was not committed: COMMIT was not sent, or the server proves it.
     pub(super) fn is_undone(&self) -> bool {
         !self.was_commit_sent || proves_no_commit(&self.error)
     }
@@ -138,8 +137,8 @@ impl ConnectionPool {
         running.await.map_err(|_panic_or_end| sqlx::Error::WorkerCrashed)?
     }
 
-    /// Does this in a transaction, which says its isolation whatever the server's default is. It
-    /// happens whether or not the caller waits for it.
+    /// Runs this in a transaction, with an explicit isolation level whatever the server's default is. It happens
+    /// whether or not the caller waits for it.
     pub(super) async fn write<T, W>(&self, work: W) -> Result<T, sqlx::Error>
     where
         T: Send + 'static,
@@ -150,7 +149,7 @@ impl ConnectionPool {
         self.commit(work).await.map_err(|failure| failure.error)
     }
 
-    /// The same, for whoever has to know whether a transaction that failed may have been committed.
+    /// The same, for a caller that has to know whether a transaction that failed may have been committed.
     pub(super) async fn commit<T, W>(&self, work: W) -> Result<T, WriteFailure>
     where
         T: Send + 'static,
@@ -193,15 +192,15 @@ impl ConnectionPool {
     ) -> Result<PgReadTransaction, sqlx::Error> {
         let shared = Arc::clone(&self.shared);
         let mut taken = shared.acquire().await?;
-        // Where this fails, or is dropped, the connection goes with it.
+        // If this fails, or is dropped, the connection goes with it.
         within(self.patience, taken.connection.execute(begin_snapshot(statement))).await?;
         let patience = statement.saturating_add(ANSWER_LATE);
         Ok(PgReadTransaction { taken: tokio::sync::Mutex::new(taken), shared, patience })
     }
 
-    /// Closes the connections, once nothing uses them any more.
+    /// Closes the connections, once they are not used any more.
     pub(crate) async fn close(&self) {
-        // First, so that no caller takes a place, and nothing is kept from here on.
+        // First, so that no caller takes a place, and no connection is kept from here on.
         self.shared.room.close();
         let idle = std::mem::take(&mut *self.shared.idle());
         for (connection, _since) in idle {
@@ -217,8 +216,7 @@ impl PoolInner {
         let taking = async {
             let place = Arc::clone(&self.room).acquire_owned().await;
             let place = place.map_err(|_closed| sqlx::Error::PoolClosed)?;
-            // The last one used is the likeliest to be well; those that nobody needs grow old at
-            // the front.
+            // The last one used is the likeliest to be well; unused ones grow old at the front.
             let kept = self.idle().pop_back();
             if let Some((mut connection, _since)) = kept
                 && within(LOOK, is_healthy(&mut connection)).await.unwrap_or(false)
@@ -237,11 +235,11 @@ impl PoolInner {
     fn release(&self, taken: ConnectionGuard) {
         let now = Instant::now();
         let mut idle = self.idle();
-        // No timer closes idle connections: whoever gives one back does.
+        // No timer closes idle connections: each return of a connection does.
         while idle.front().is_some_and(|(_, since)| now.duration_since(*since) > IDLE) {
             drop(idle.pop_front());
         }
-        // After `close` has taken the others nobody would close this one.
+        // After `close` has taken the others this one would never be closed.
         if !self.room.is_closed() {
             idle.push_back((taken.connection, now));
         }

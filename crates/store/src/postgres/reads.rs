@@ -1,18 +1,18 @@
-//! The statements by which a batch locks its wallets and reads what its changes touch. Statements
-//! only; what becomes of the rows is in [`super::begin`], judging is in [`crate::batch::judge`].
+//! The statements by which a batch locks its wallets and reads the rows that its changes touch. Statements only;
+//! the rows are used in [`super::begin`], judging is in [`crate::batch::judge`].
 //!
-//! Each has one text, however much is read, so that the driver prepares it once in a connection and
-//! the server plans it once. A row that is named is compared by `= ANY`, see [`super::statements`].
+//! Each has one text, however much is read, so that the driver prepares it once in a connection and the server
+//! plans it once. A row that is named is compared by `= ANY`, see [`super::statements`].
 //!
-//! The lock alone is a text with its ids in it: it goes with BEGIN, and the driver sends values
-//! beside one statement only. Nothing but ids of wallets may be written so.
+//! Only the lock is a text with its ids in it: it goes with BEGIN, and the driver sends values with one statement
+//! only. Only ids of wallets may be written so.
 
 use std::collections::BTreeSet;
 
 use holdfast_domain::WalletId;
 
-/// Statement that locks these wallets, always in the same order. The lock of a wallet covers its
-/// operations and the counters of its API keys: whoever changes those has it.
+/// Statement that locks these wallets, always in the same order. The lock of a wallet covers its operations and the
+/// counters of its API keys: every writer of those has it.
 pub(super) fn lock(wallets: &BTreeSet<WalletId>) -> String {
     // Quoted by dollars a backslash is one, whatever the server's settings are; the array takes one
     // of two.
@@ -24,7 +24,7 @@ pub(super) fn lock(wallets: &BTreeSet<WalletId>) -> String {
     )
 }
 
-/// Statement that finds which of these wallets somebody else has locked. It waits for none.
+/// Statement that finds which of these wallets another session has locked. It waits for none.
 pub(super) const HELD: &str = "WITH free AS MATERIALIZED (
         SELECT id FROM wallets WHERE id = ANY($1) FOR NO KEY UPDATE SKIP LOCKED
     )
@@ -44,9 +44,9 @@ pub(super) const OPERATIONS: &str = "SELECT 0::bigint, NULL::bytea, NULL::bytea,
     SELECT 1::bigint, o.id::bytea, o.claim::bytea, o.seq, o.version::bigint, 0::bigint,
     NULL::bigint[] FROM operations AS o WHERE o.id = ANY($2)";
 
-/// Addition to [`OPERATIONS`], of the counters of the API keys in `$3`: one statement, because a
-/// claim with limits wants both and each would be a round trip. Left out where no API key has
-/// limits, so that what is wrong with this table is nobody else's affair.
+/// Addition to [`OPERATIONS`], of the counters of the API keys in `$3`: one statement, because a claim with limits
+/// needs both and each would be a round trip. Left out if no API key has limits, so that a fault of this table
+/// affects only callers with limits.
 pub(super) const COUNTERS: &str = "UNION ALL
     SELECT 2::bigint, c.api_key_id::bytea, NULL::bytea, c.counter::bigint, c.window_start,
     c.used::bigint, NULL::bigint[]

@@ -1,5 +1,5 @@
-//! Cache of the rows of operations that the writer has let run, so that their endings need not read
-//! them: a claim is committed here, and most endings come to the same process.
+//! Cache of the rows of operations that the writer has let run, so that their endings need not read them: a claim
+//! is committed here, and most endings come to the same process.
 //!
 //! ```text
 //! claim commits  -> remember (seq, version, claim)
@@ -7,13 +7,12 @@
 //! UPDATE counts too few rows, or the verdict is a refusal         -> Misled: read, judge again
 //! ```
 //!
-//! A row holds on the connection that it was committed on, and is dropped with it: the next server
-//! may have lost that commit. Somebody else may have changed the row since, so what was judged by
-//! it stands only where the row that is written proves to be that one. No change is ever refused by
-//! it. A row is given once, so a batch can be misled once.
+//! A row holds on the connection that it was committed on, and is dropped with it: the next server may have lost
+//! that commit. Another process may have changed the row since, so a verdict by it is valid only if the row that is
+//! written proves to be that one. No change is ever refused by it. A row is given once, so a batch can be misled
+//! once.
 //!
-//! Bound: two generations of `ROOM` rows, some hundred bytes each; the older one goes when the newer
-//! is full.
+//! Bound: two generations of `ROOM` rows, some hundred bytes each; the older one goes when the newer is full.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem;
@@ -49,8 +48,7 @@ impl RowCache {
         }
     }
 
-    /// Rows that are as these changes expect them, taken out of the cache: whoever was misled by
-    /// one reads the table.
+    /// Rows that are as these changes expect them, taken out of the cache: a misled batch reads the table.
     pub(super) fn take(&mut self, changes: &[&Transition]) -> BTreeMap<OperationId, OperationRow> {
         let mut taken = BTreeMap::new();
         for change in changes {
@@ -85,7 +83,7 @@ mod tests {
         sample::admission(&sample::claim().request_key(sample::request_key(n)).build())
     }
 
-    /// Change that asks to cancel what was admitted so, at some version.
+    /// Change that requests to cancel this admission, at some version.
     fn asked(admission: &Transition, version: Version) -> Arc<Transition> {
         let receipt =
             Receipt { version: Version::FIRST, at: NOW, counters: CounterReadings::default() };

@@ -1,16 +1,14 @@
-//! Sessions: what is said on a connection before it is used, how long the server lets a statement
-//! run there, and how long a caller waits for its answer.
+//! Sessions: the settings of a connection before it is used, how long the server lets a statement run there, and
+//! how long a caller waits for its answer.
 //!
-//! There are two clocks for each statement, and their order matters. The server ends a statement
-//! first (`statement_timeout`) and frees its locks; only then does the caller stop waiting and drop
-//! the connection. The other way round a dropped connection would leave a statement that goes on
-//! with nobody to hear of it. So the waits of the writer, of reads, errands and audits are longer
-//! than the server's limits, which the build asserts. Shorter ones are for what may go on unheard:
-//! a look at a kept connection, a beginning that only locks and reads the clock, a rollback, and a
-//! heartbeat, whose two limits are one.
+//! There are two clocks for each statement, and their order matters. The server ends a statement first
+//! (`statement_timeout`) and frees its locks; only then does the caller stop waiting and drop the connection. In
+//! the other order a dropped connection would leave a running statement whose answer no caller reads. So the waits
+//! of the writer, of reads, commands and audits are longer than the server's limits, which the build asserts.
+//! Shorter ones are for statements that may go on unread: a ping of a kept connection, a beginning that only locks
+//! and reads the clock, a rollback, and a heartbeat, whose two limits are one.
 //!
-//! Whatever the server, the database or the role has set is never relied on: what is needed is
-//! said.
+//! Settings of the server, the database or the role are never relied on: each required one is set.
 
 use std::io;
 use std::time::Duration;
@@ -30,23 +28,22 @@ pub(super) const ERRAND_STATEMENT: Duration = Duration::from_secs(30);
 pub(super) const MIGRATION_STATEMENT: Duration = Duration::from_secs(6 * 3_600);
 /// Limit of a statement of the writer, which touches no row that it does not name.
 pub(super) const WRITE_STATEMENT: Duration = Duration::from_secs(10);
-/// Time-out of a statement of the writer: longer than the server lets it run, so that a server which
+/// Timeout of a statement of the writer: longer than the server lets it run, so that a server which
 /// does not answer by then is cut off.
 pub(super) const ANSWER: Duration = Duration::from_secs(15);
 const _: () = assert!(ANSWER.as_secs() > WRITE_STATEMENT.as_secs());
-/// Time-out of a ROLLBACK. One that takes longer is left to the server, which undoes what a lost
+/// Timeout of a ROLLBACK. One that takes longer is left to the server, which undoes what a lost
 /// connection has begun.
 const UNDO: Duration = Duration::from_secs(2);
-/// Limit of a transaction that stands still, before the server ends it and frees its locks: that of
-/// a process which was stopped, or cut off. Others wait for those locks.
+/// Limit of an idle transaction, before the server ends it and frees its locks: that of a process which was
+/// stopped, or cut off. Others wait for those locks.
 const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(5);
 // From the clock of a batch to its numbers: filters by time rely on it.
 const _: () =
     assert!(CREATION_DISORDER.as_secs() > IDLE_IN_TRANSACTION.as_secs() + ANSWER.as_secs());
 
-/// Planner settings by which every row is found through an index. Left alone, the planner chooses
-/// for tables that were empty when it looked, keeps that for the life of a prepared statement, and
-/// reads whole tables.
+/// Planner settings by which every row is found through an index. Without them the planner chooses for tables that
+/// were empty when it planned, keeps that for the life of a prepared statement, and reads whole tables.
 pub(super) const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off;
     SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
     SET plan_cache_mode = force_generic_plan";
@@ -56,7 +53,7 @@ pub(super) const BY_INDEX: &str = "SET enable_seqscan = off; SET enable_bitmapsc
 pub(super) struct Session {
     pub(super) lock_timeout: Duration,
     pub(super) statement_timeout: Duration,
-    /// [`BY_INDEX`], or nothing.
+    /// [`BY_INDEX`], or an empty text.
     pub(super) plans: &'static str,
 }
 
@@ -81,7 +78,7 @@ pub(super) async fn within<T>(
 }
 
 fn settings(Session { lock_timeout, statement_timeout, plans }: Session) -> String {
-    // Said on each connection: a pooler or a role may have set any of these to something else.
+    // Set on each connection: a pooler or a role may have set any of these to another value.
     let idle = IDLE_IN_TRANSACTION.as_millis();
     format!(
         "SET default_transaction_isolation = 'read committed';
@@ -104,7 +101,7 @@ pub(super) async fn set(
     connection.execute(AssertSqlSafe(settings(session))).await.map(drop)
 }
 
-/// Ends the transaction without a trace. Outside of one the server says so, and nothing happens.
+/// Ends the transaction without a trace. Outside of one the server warns, without an effect.
 pub(super) async fn rollback(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     within(UNDO, connection.execute("ROLLBACK")).await.map(drop)
 }
@@ -116,8 +113,8 @@ pub(super) async fn answered<T>(
     within(ANSWER, statement).await
 }
 
-/// True where a kept connection can be used: a statement of its own is a transaction of its own
-/// there, and the server still is no standby.
+/// True if a kept connection can be used: a statement of its own is a transaction of its own there, and the server
+/// still is not a standby.
 pub(super) async fn is_healthy(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     // `now()` is when the transaction began: earlier than the statement inside of one that a
     // dropped future has left open.

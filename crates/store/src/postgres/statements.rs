@@ -1,14 +1,14 @@
-//! The statement by which a batch writes everything. Statements only; judging is in
-//! [`crate::batch::judge`], and the order of things in [`super::batch`].
+//! The statement by which a batch writes all its rows. Statements only; judging is in [`crate::batch::judge`], and
+//! the order of steps in [`super::batch`].
 //!
-//! Everything that is written goes in one statement, whose parts see the rows as they were before
-//! it and do not see each other. A part that has nothing to do is left out. The constants of a
-//! phase stand in the text, only what differs from row to row is sent.
+//! All rows are written in one statement, whose parts see the rows as they were before it and do not see each
+//! other. A part without rows is left out. The constants of a phase are in the text, only values that differ from
+//! row to row are sent.
 //!
-//! A row that is named is compared by `= ANY`: with `=` the planner may read all rows of a small
-//! table in the order of an index, and all those that are named for each of them. It keeps such a
-//! plan while the table grows. An operation's row is found by its number and compared by its claim:
-//! the number may come from a row that is remembered.
+//! A row that is named is compared by `= ANY`: with `=` the planner may read all rows of a small table in the order
+//! of an index, and all those that are named for each of them. It keeps such a plan while the table grows. An
+//! operation's row is found by its number and compared by its claim: the number may come from a row that is
+//! remembered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ struct WritePart {
 enum RowCheck {
     /// Exactly one row for each given, or the statement fails: such a part adds them.
     All,
-    /// Exactly one row for each given, or else nothing must be committed: the server counts, the batch
+    /// Exactly one row for each given, or else the batch must not be committed: the server counts, the batch
     /// compares.
     Counted,
     /// The rows that are there, as many as there are.
@@ -214,7 +214,7 @@ const WRITES: [WritePart; PARTS] = [
     WritePart {
         columns: NUMBER,
         sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v} ON CONFLICT DO NOTHING",
-        // What it is for is to be found. Whether an operation may run is said by its own row.
+        // It has to be found. Its own row decides whether an operation may run.
         hits: RowCheck::Found,
     },
     WritePart {
@@ -239,7 +239,7 @@ const WRITES: [WritePart; PARTS] = [
         columns: NUMBER,
         sql: "UPDATE results AS r SET finished_at = $1 FROM {v}
               WHERE r.op_seq = ANY(ARRAY[v.op_seq])",
-        // A result that somebody took away does not keep the money held.
+        // A result that was deleted by hand does not keep the money held.
         hits: RowCheck::Found,
     },
     WritePart {
@@ -279,7 +279,7 @@ const WRITES: [WritePart; PARTS] = [
               SELECT v.id, v.kind, w.id, $1, v.data || ',\"currency\":\"' || w.currency || '\"}'
               FROM {v} JOIN wallets AS w ON w.id = ANY(ARRAY[v.wallet_id])
               ON CONFLICT (id) DO NOTHING",
-        // One that is there already was told. No money waits for an event.
+        // An existing one was sent. No money waits for an event.
         hits: RowCheck::Found,
     },
 ];
@@ -289,8 +289,8 @@ const WRITES: [WritePart; PARTS] = [
 pub(super) struct StatementTexts(HashMap<u32, Arc<str>>);
 
 impl StatementTexts {
-    /// Writes; the one row that comes back says how many rows the parts have changed that are
-    /// [`RowCheck::Counted`]. `$1` is the moment.
+    /// Writes; the one row that comes back has the number of rows that the parts with [`RowCheck::Counted`] have
+    /// changed. `$1` is the moment.
     pub(super) fn write(&mut self, writes: &[Rows; PARTS]) -> Arc<str> {
         debug_assert!(WRITES.iter().zip(writes).all(|(write, rows)| rows.are_of(&write.columns)));
         let make = || {

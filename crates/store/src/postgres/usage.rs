@@ -12,9 +12,9 @@ use crate::transaction::hour::{HourSums, SUM_COLUMNS, SUMS, SummingStep, additio
 
 const MOVE: &str = "UPDATE usage_summed SET steps = steps + 1, operations_to = $2, postings_to = $3
     WHERE steps = $1";
-/// A batch notes later generations there too (a trigger), in whatever order its rows are updated:
-/// two who add the same numbers in two orders would wait for each other. So a step waits for those
-/// who have begun to, and keeps others out for its two statements.
+/// A batch notes later generations there too (a trigger), in whatever order its rows are updated: two who add the
+/// same numbers in two orders would wait for each other. So a step waits for those who have begun to, and keeps
+/// others out for its two statements.
 const ALONE: &str = "LOCK TABLE late_ends IN SHARE ROW EXCLUSIVE MODE";
 const NOTE: &str = "INSERT INTO late_ends (op_seq) SELECT unnest($1::bigint[])
     ON CONFLICT DO NOTHING";

@@ -1,5 +1,5 @@
-//! The one task of a process that commits changes: takes what callers have queued, commits it in
-//! batches, and answers each caller.
+//! The one task of a process that commits changes: takes the queued changes, commits them in batches, and answers
+//! each caller.
 //!
 //! ```text
 //! queue -> gather (YIELDS turns) -> divert locked wallets -> take_batch -> try_batch
@@ -9,17 +9,16 @@
 //!      Locked:   changes of locked wallets go aside, the rest again  <--------+
 //! ```
 //!
-//! It owns its connection for ever, so no transaction hangs on a caller's future: a dropped caller
-//! drops its answer only. It never waits to make a batch larger; it only lets those callers run who
-//! were answered by the batch before. A lone caller so pays for no timer, and a crowd shares a
-//! flush.
+//! It owns its connection for ever, so no transaction depends on a caller's future: a dropped caller drops its
+//! answer only. It never waits to make a batch larger; it only lets those callers run who were answered by the
+//! batch before. A lone caller so pays for no timer, and a crowd shares a flush.
 //!
-//! Everybody waits behind one batch. So a lock is waited for `LOCK_WAIT` at most, a race is tried
-//! `TRIES` times before the batch is halved, and while the server cannot be reached whoever has
-//! come is turned away after one attempt of `CONNECT`, not after one attempt each.
+//! All changes wait behind one batch. So a lock is waited for `LOCK_WAIT` at most, a race is tried `TRIES` times
+//! before the batch is halved, and while the server cannot be reached all that have come are turned away after one
+//! attempt of `CONNECT`, not after one attempt each.
 //!
-//! It must never answer `Unavailable` once COMMIT may have arrived: that is `Uncertain`, and the
-//! connection is dropped.
+//! It must never answer `Unavailable` once COMMIT may have arrived: that is `Uncertain`, and the connection is
+//! dropped.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -48,9 +47,9 @@ use crate::transaction::event::SharedInterest;
 const YIELDS: usize = 3;
 /// Attempts at a batch that lost a race to another process, before it is halved.
 const TRIES: usize = 4;
-/// Longest wait of a batch for one lock, before what wants it goes aside: everybody waits with it.
+/// Longest wait of a batch for one lock, before the changes that need it go aside: all changes wait with it.
 const LOCK_WAIT: Duration = Duration::from_millis(250);
-/// Time-out of connecting, session settings included.
+/// Timeout of connecting, session settings included.
 const CONNECT: Duration = Duration::from_secs(5);
 
 /// SQLSTATE of a row that a CHECK constraint refuses, such as a balance below zero.
@@ -63,8 +62,8 @@ pub(super) struct Writer {
     connection: Option<PgConnection>,
     memory: BatchCache,
     pub(super) misfits: Quarantine,
-    /// Set when the last attempt to connect led to no server that writes: whoever waits is turned
-    /// away, and this is looked at after each batch.
+    /// Set when the last attempt to connect led to no server that writes: waiting changes are turned away, and this
+    /// is checked after each batch.
     pub(super) is_cut_off: bool,
 }
 
@@ -77,9 +76,9 @@ pub(super) struct UnreachableServer;
 pub(super) enum BatchOutcome {
     /// Everybody has a verdict.
     Answered,
-    /// Jobs of which at least one does not fit: nothing was committed, and halves are tried.
+    /// Jobs of which at least one does not fit: the batch was not committed, and halves are tried.
     Bad(Vec<Job>, sqlx::Error),
-    /// Jobs of which at least one wants a locked row: nothing was committed, and they go aside.
+    /// Jobs of which at least one needs a locked row: the batch was not committed, and they go aside.
     Locked(Vec<Job>, sqlx::Error),
 }
 
@@ -147,8 +146,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// A panic in there loses the answers of the batch in hand, which says `Uncertain`, and no
-    /// more.
+    /// A panic in there loses the answers of the batch in hand, which becomes `Uncertain`, and no more.
     pub(super) async fn guarded(&mut self, work: impl AsyncFnOnce(&mut Self)) {
         if AssertUnwindSafe(work(self)).catch_unwind().await.is_err() {
             tracing::error!("the writer panicked over a batch");
@@ -157,8 +155,8 @@ impl Writer {
         }
     }
 
-    /// A change that does not fit the tables must not take the others with it: what fails is halved
-    /// until it stands alone. What somebody else keeps locked goes aside.
+    /// A change that does not fit the tables must not take the others with it: a failed batch is halved until that
+    /// change is by itself. Changes of wallets that another session keeps locked go aside.
     async fn commit_batch(&mut self, batch: Vec<Job>, aside: &LockQueue) {
         let mut waiting = vec![batch];
         while let Some(batch) = waiting.pop() {
@@ -170,8 +168,8 @@ impl Writer {
                 }
                 BatchOutcome::Bad(several, _error) => waiting.extend(split_half(several)),
                 BatchOutcome::Locked(mut batch, error) => {
-                    // The server names no lock that it waited for: a second look, which waits for
-                    // none, finds whose wallets they are.
+                    // The server names no lock that it waited for: a second query, which waits for none, finds
+                    // whose wallets they are.
                     let held = self.held(&batch).await;
                     let is_held = |job: &mut Job| held.contains(&job.change().wallet);
                     let kept: Vec<Job> = batch.extract_if(.., is_held).collect();
@@ -189,7 +187,7 @@ impl Writer {
         }
     }
 
-    /// The wallets of these that somebody else has locked; none where that is not to be learned.
+    /// The wallets of these that another session has locked; none if that cannot be read.
     async fn held(&mut self, batch: &[Job]) -> BTreeSet<WalletId> {
         let Some(connection) = &mut self.connection else { return BTreeSet::new() };
         let wallets = batch.iter().map(|job| job.change().wallet).collect();
@@ -202,7 +200,7 @@ impl Writer {
         }
     }
 
-    /// Tries until it is not somebody else's change that stands in the way.
+    /// Tries until no other session's change is in the way.
     pub(super) async fn try_batch(&mut self, mut batch: Vec<Job>) -> BatchOutcome {
         if batch.is_empty() {
             return BatchOutcome::Answered;
@@ -266,8 +264,8 @@ impl Writer {
         }
     }
 
-    /// A connection that cannot say that it is outside of a transaction is given up: the server
-    /// ends what was begun on it.
+    /// A connection whose server does not confirm that it is outside of a transaction is given up: the server ends
+    /// the transaction on it.
     async fn undo(&mut self, error: &sqlx::Error) {
         if let Some(mut connection) = self.connection.take()
             && !is_lost(error)
@@ -288,8 +286,8 @@ impl Writer {
         }
     }
 
-    /// Begins a transaction for these changes. A connection that was kept may have ended while
-    /// nothing was to do: then on another one.
+    /// Begins a transaction for these changes. A kept connection may have ended while it was idle: then on another
+    /// one.
     async fn begin(&mut self, changes: &[&Transition]) -> Result<BatchStart, BatchError> {
         let Self { memory, lock_timeout, .. } = self;
         if let Some(mut kept) = self.connection.take() {
@@ -333,7 +331,7 @@ async fn connect(
     within(CONNECT, connect::writer(url, lock_timeout)).await
 }
 
-/// Turns away whoever has come by now: nobody waits for one attempt to connect after the other.
+/// Turns away all changes that have come by now: none waits for one attempt to connect after the other.
 fn turn_away(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
     while let Ok(job) = jobs.try_recv() {
         arrived.push_back(job);
@@ -355,14 +353,13 @@ async fn gather(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
     }
 }
 
-/// A change that was tried alone and does not fit the tables. What refuses it is its hold, its
-/// ending or its settlement that is there already, a row that is another one, or a reason that
-/// nobody thought of: none of them goes away by itself, and a result whose settlement is refused is
-/// recorded. The rest is about the server.
+/// A change that failed by itself and does not fit the tables. The cause is its hold, its ending or its settlement
+/// that exists already, a row that is another one, or a reason that was not foreseen: none of them goes away by
+/// itself, and a result whose settlement is refused is recorded. The rest is about the server.
 pub(super) fn reject_alone(alone: Vec<Job>, error: sqlx::Error) {
     tracing::error!(%error, "a change does not fit the tables");
     let constraint = error.as_database_error().and_then(|told| told.constraint());
-    // The table's bound is the last word on a balance, whatever the book judged.
+    // The table's bound decides about a balance, whatever the judge decided.
     let is_of_wallet = matches!(constraint, Some("wallet_available" | "wallet_held"));
     let verdict: fn(Cause) -> CommitError = if is_of_wallet && has_code(&error, &[CHECK]) {
         |_cause| CommitError::InsufficientFunds

@@ -1,5 +1,5 @@
-//! Lists of administration: postings with their details, admin keys without their verifiers, and the
-//! trail with the addresses that are still kept beside it.
+//! Lists of administration: postings with their details, admin keys without their verifiers, and the audit log with
+//! the addresses that are still kept outside it.
 
 use std::collections::BTreeMap;
 
@@ -96,7 +96,7 @@ pub(super) async fn posting_listing(
     Ok(with_details(db, found).await?.pop())
 }
 
-/// Postings with what each says beside its money, and whoever made it.
+/// Postings with the details of each, and its actor.
 async fn with_details(
     db: &ReadTransaction,
     found: Vec<PostingRow>,
@@ -113,7 +113,7 @@ async fn with_details(
         .filter(audit::Column::ThingKind.eq("posting"))
         .filter(audit::Column::ThingId.is_in(ids));
     let actors: Vec<ActorRow> = db.select(rows_of_trail.as_query()).await?;
-    // The first row of the trail says who made a posting.
+    // The first row of the audit log has the actor of a posting.
     let actors = actors.into_iter().rev().map(|ActorRow(id, actor)| (id, actor));
     let actors: BTreeMap<_, _> = actors.collect();
     let listing = |PostingRow { created_at, posting }| {

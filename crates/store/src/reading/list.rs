@@ -1,4 +1,4 @@
-//! The directory: what a book has and who administers it, by pages, by id and by name.
+//! The directory: resources of a ledger and its administrators, by pages, by id and by name.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

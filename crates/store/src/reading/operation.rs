@@ -110,9 +110,9 @@ pub(super) fn select(dialect: Dialect, filter: &OperationFilter, now: Timestamp)
     }
 }
 
-/// A column that its index leads by, or, hidden from planners, one that is compared alone: few run, and
-/// an index of wallets or keys would lead through all that one of them ever had; and of the two, that
-/// of the keys finds fewer.
+/// A column that its index leads by, or, hidden from planners, one that is only compared: few operations run, and
+/// an index of wallets or keys would lead through all operations of that one; and of the two, that of the keys
+/// finds fewer.
 fn led_by(column: Column, is_led_by: bool) -> Expr {
     let of = || column.into_expr();
     if is_led_by { of() } else { Expr::from(Func::coalesce([of(), of()])) }
@@ -150,7 +150,7 @@ pub(super) struct OperationRow {
 
 impl FromCells for OperationRow {
     fn from_cells(cells: &mut Cells<'_>) -> Result<Self, BadRow> {
-        // `released` and the version of the price, which stands with the price again.
+        // `released` and the version of the price, which comes again with the price.
         cells.skip(2);
         Ok(Self {
             operation: rows::operation(cells)?,

@@ -75,7 +75,7 @@ pub(super) fn refunds(id: impl Into<Expr>) -> Expr {
 
 /// Sum of 64 bits, or an error of the database.
 fn total(of: Expr) -> Expr {
-    // Said, since a sum of bigint is NUMERIC on PostgreSQL, which is not read as 64 bits.
+    // Explicit, since a sum of bigint is NUMERIC on PostgreSQL, which is not read as 64 bits.
     Expr::from(Func::coalesce([of.sum(), 0.into()])).cast_as("bigint")
 }
 

@@ -2,13 +2,12 @@
 //!
 //! ```text
 //! newest first, by an index:    ... WHERE filter AND seq < after ORDER BY seq DESC LIMIT n + 1
-//! newest first, without one:    the same, of a window alone
+//! newest first, without one:    the same, only within a window
 //! ```
 //!
-//! A window has some thousands of the rows that an index leads to: of a wallet, of an API key, of all.
-//! Its beginning is read first, from that index. The row beyond the limit only says that there
-//! is a next page. The end of a window is the end of its page as well, so that a page with no rows
-//! leads on, too.
+//! A window has some thousands of the rows that an index leads to: of a wallet, of an API key, of all. Its
+//! beginning is read first, from that index. The row beyond the limit only shows that there is a next page. The end
+//! of a window is the end of its page as well, so that a page with no rows leads on, too.
 
 use std::ops::Range;
 
@@ -46,7 +45,7 @@ where
         cursor.after(after);
     }
     let mut cursor = cursor.into_model::<Row<(i64, T)>>();
-    // One row more than is shown: it says that there is a next page, and no count has to be asked.
+    // One row more than a page shows that there is a next page, without a count.
     let found = cursor.first(u64::from(limit).saturating_add(1)).all(db).await.map_err(read)?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let rows = found.into_iter().map(|Row((number, row))| (PageCursor(number), row));
@@ -55,7 +54,7 @@ where
 
 /// Rows of which one page reads the next window.
 pub(super) struct Window<E: EntityTrait> {
-    /// Rows that an index leads to: everything that is selected, and what the filter leaves out.
+    /// Rows that an index leads to: the selected ones, and those that the filter leaves out.
     pub(super) indexed: Select<E>,
     /// Numbers that they are among.
     pub(super) numbers: Range<i64>,
@@ -64,7 +63,7 @@ pub(super) struct Window<E: EntityTrait> {
 }
 
 impl<E: EntityTrait> Window<E> {
-    /// Window of a whole table, which stands in the order of its numbers.
+    /// Window of a whole table, in the order of its numbers.
     pub(super) async fn of_all(
         db: &ReadTransaction,
         indexed: Select<E>,
@@ -75,7 +74,7 @@ impl<E: EntityTrait> Window<E> {
     }
 }
 
-/// Reads the page of what is selected in a window, where a filter finds few of its rows.
+/// Reads the page of the selected rows in a window, for a filter that finds few of its rows.
 pub(super) async fn sparse_page<E, M, T>(
     db: &impl ConnectionTrait,
     select: Select<E>,
@@ -109,7 +108,7 @@ where
         .offset(u64::from(rows_max))
         .into_model::<Row<i64>>();
     let beyond = beyond.one(db).await.map_err(read)?;
-    // What the next page starts after, where this one has read its window to the end.
+    // Start of the next page, if this one has read its window to the end.
     let edge = beyond.map(|Row(beyond)| match request.order {
         Order::Newest => {
             start = beyond.saturating_add(1);

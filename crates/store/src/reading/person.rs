@@ -47,7 +47,7 @@ pub(super) async fn people(
     Ok(Page { rows: records(db, rows).await?, next, places })
 }
 
-/// Somebody has this role there, or a link offers it that nobody has used.
+/// Condition: a person has this role there, or an unused link offers it.
 fn has_or_is_offered(wallet: Option<WalletId>, role: Option<Role>) -> Condition {
     let wallet = wallet.map(|id| id.to_bytes().to_vec());
     let granted = Query::select()
@@ -121,7 +121,7 @@ pub(super) async fn person(
     Ok(records(db, people).await?.into_iter().next())
 }
 
-/// These people with all that they have, as it stands in the same moment.
+/// These people with their grants, links and passwords, as of the same moment.
 async fn records(
     db: &ReadTransaction,
     people: Vec<Person>,

@@ -17,7 +17,7 @@ use holdfast_domain::admin::listing::{
 };
 use holdfast_domain::operation::OperationStatus;
 
-/// A connection that finds nothing, and keeps the statements.
+/// A connection that returns no rows, and records the statements.
 struct Recorder(Mutex<Vec<String>>);
 
 #[async_trait]

@@ -1,5 +1,5 @@
-//! Reports for a person or a gauge: outstanding holds, facts of the database, connections. Nothing in
-//! here shows a result.
+//! Reports for a person or a gauge: outstanding holds, facts of the database, connections. No report shows a
+//! result.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,9 +9,9 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 /// Sums over the holds of running operations.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct OutstandingHolds {
-    /// Number of operations that hold something.
+    /// Number of operations with a hold.
     pub count: u64,
-    /// Held micros by currency; only currencies that anything is held of.
+    /// Held micros by currency; only currencies with a hold.
     pub amounts: BTreeMap<Currency, Micros>,
     /// Time since the oldest of them was admitted, by the database's clock.
     pub oldest_age: Duration,
@@ -26,7 +26,7 @@ pub struct DatabaseFacts {
     pub events: u64,
     /// Deliveries that have not ended.
     pub deliveries: u64,
-    /// Last verification of the book that came to its end.
+    /// Last complete verification of the ledger.
     pub verification: Option<VerificationFacts>,
 }
 
@@ -44,7 +44,7 @@ pub struct VerificationFacts {
 pub struct PoolReading {
     /// Purpose of the pool.
     pub name: &'static str,
-    /// Open connections that nobody uses.
+    /// Open connections that are not in use.
     pub idle: usize,
     /// Connections in use.
     pub used: usize,

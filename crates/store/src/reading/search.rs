@@ -1,7 +1,9 @@
-//! Search: resources by the first digits of their ids, by a part of a name, and operations by ids that were derived.
+//! Search: resources by the first digits of their ids, by a part of a name, and operations by ids that were
+//! derived.
 //!
-//! Ids are looked up in the unique index of each table. Names of wallets, API keys and people are scanned: there are
-//! few of them beside operations, whose texts nothing here reads. Not in here: jobs, whose list is short.
+//! Ids are looked up in the unique index of each table. Names of wallets, API keys and people are scanned: there
+//! are few of them compared with operations, whose texts are never read here. Not in here: jobs, whose list is
+//! short.
 
 use holdfast_domain::admin::Thing;
 use holdfast_domain::admin::search::{IdPrefix, ResourceMatch};
@@ -164,7 +166,7 @@ pub(super) async fn by_text(
         let mut any = Condition::any();
         for column in all {
             for spelling in spellings(text) {
-                // Both: a database folds the case of ASCII alone, or of all letters.
+                // Both: a database folds the case of only ASCII, or of all letters.
                 let folded = Expr::expr(Func::lower(column.clone()));
                 any = any.add(column.clone().like(pattern(&spelling)));
                 any = any.add(folded.like(pattern(&spelling.to_lowercase())));

@@ -1,7 +1,6 @@
-//! The statements behind [`Statement`]. Nothing is sorted but the entries that are shown:
-//! sums need no order, and the newest entries are kept while the wallet's transfers are passed by.
-//! Those are found through indexes that hold nothing else, the wide rows of operations are not
-//! read.
+//! The statements behind [`Statement`]. Only the shown entries are sorted: sums need no order, and the newest
+//! entries are kept while the wallet's transfers are read past. Those are found through indexes with no other
+//! columns, so the wide rows of operations are not read.
 //!
 //! ```text
 //! entry without a number      by moment; all of them come before
@@ -11,8 +10,8 @@
 //!
 //! A bound that has a numbered entry before it has all entries without a number before it.
 //!
-//! In SQL, not with the query builder: the columns of two tables are matched by their places in a
-//! UNION and told apart by constants, which reads worse the more of it is function calls.
+//! In SQL, not with the query builder: the columns of two tables are matched by their places in a UNION and
+//! distinguished by constants, which is harder to read as function calls.
 
 use holdfast_domain::WalletId;
 use holdfast_domain::ledger::Account;
@@ -87,7 +86,7 @@ pub(crate) struct EntryBounds {
 }
 
 impl EntryBounds {
-    /// Bounds that leave nothing out.
+    /// Bounds that include every entry.
     pub(crate) const NONE: Self = Self { moments: (i64::MIN, i64::MAX), numbers: (0, i64::MAX) };
 
     /// Bounds of a period whose ends come after these numbers.

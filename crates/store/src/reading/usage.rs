@@ -78,11 +78,11 @@ struct Report<'r> {
     sums: Sums,
     rows_max: Option<u32>,
     wallets: Option<WalletRange>,
-    /// True where there are more groups than rows may be.
+    /// True if there are more groups than rows may be.
     is_too_long: bool,
 }
 
-/// The rows of a report, or of the part of it with some wallets; `None` where there are more of them than it may have.
+/// The rows of a report, or of the part of it with some wallets; `None` if there are more of them than it may have.
 pub(super) async fn report(
     db: &ReadTransaction,
     UsageQuery { by, filter, period, rows_max }: UsageQuery,
@@ -165,8 +165,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Most groups that one statement may find, where the report has a bound. Months are found by
-    /// their days.
+    /// Most groups that one statement may find, if the report has a bound. Months are found by their days.
     fn groups_max(&self) -> Option<u64> {
         let days = if self.keys.contains(&GroupBy::Month) { DAYS_OF_MONTH } else { 1 };
         self.rows_max.map(|most| u64::from(most).saturating_mul(days))

@@ -33,7 +33,7 @@ impl<T: sea_orm::TryGetable + rusqlite::types::FromSql> Primitive for T {}
 #[cfg(not(feature = "sqlite"))]
 pub use sea_orm::TryGetable as Primitive;
 
-/// Value that stands in one column.
+/// Value in one column.
 pub trait Cell: Sized {
     /// Integer, text or bytes, or one of them that may be absent.
     type Raw: Primitive + Into<Value>;
@@ -78,7 +78,7 @@ cells!(Option<Vec<u8>>: Reach;
 cells!(i64: i64; |raw| Some(raw), |number| *number);
 cells!(i64: u16; |raw| raw.try_into().ok(), |number| i64::from(*number));
 cells!(i64: u32; |raw| raw.try_into().ok(), |count| i64::from(*count));
-// Counts beyond the signed range are bounds that nothing reaches.
+// Counts beyond the signed range are bounds that are never reached.
 cells!(i64: u64; |raw| raw.try_into().ok(), |count| i64::try_from(*count).unwrap_or(i64::MAX));
 cells!(i64: Micros; |raw| Some(Self::new(raw)), |amount| amount.get());
 cells!(i64: Timestamp; |raw| Some(Self::from_micros(raw)), |moment| moment.as_micros());

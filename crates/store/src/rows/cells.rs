@@ -1,8 +1,8 @@
-//! Cells of a row, read one after the other: the same for a row of the readers and for one that
-//! SQLite's writer read on its own thread.
+//! Cells of a row, read one after the other: the same for a row of the readers and for one that SQLite's writer
+//! read on its own thread.
 //!
-//! Cells have places, not names, so that the writer never compares texts in its loop. What cannot
-//! stand in a cell is a [`BadRow`] that says the place, and never the value: a value may be private.
+//! Cells have places, not names, so that the writer never compares texts in its loop. A value that is not valid in
+//! a cell is a [`BadRow`] with the place, and never with the value: a value may be private.
 
 use holdfast_domain::ports::Cause;
 use holdfast_domain::usage::MeterKind;
@@ -12,7 +12,7 @@ use sea_orm::QueryResult;
 use super::Cell;
 use super::cell::Primitive;
 
-/// A row that does not say what it must: somebody else wrote it, or the code is wrong.
+/// A row without a valid value in a column: another program wrote it, or the code is wrong.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BadRow {
     #[error("column {0} of a row cannot be read")]
@@ -77,7 +77,7 @@ impl<'r> Cells<'r> {
         self.next = self.next.saturating_add(columns);
     }
 
-    /// True where the next column holds nothing: an outer join found no row.
+    /// True if the next column is null: an outer join found no row.
     pub(crate) fn is_absent(&self) -> Result<bool, BadRow> {
         let at = self.next;
         match self.row {
@@ -139,7 +139,7 @@ impl<'r> Cells<'r> {
         Ok(self.opt_int()?.map(Timestamp::from_micros))
     }
 
-    /// Nine counts; `None` where the row has none.
+    /// Nine counts; `None` if the row has none.
     pub(super) fn counts(&mut self) -> Result<Option<[u64; MeterKind::COUNT]>, BadRow> {
         let mut counts = [0; MeterKind::COUNT];
         let mut present = true;

@@ -11,13 +11,13 @@
 
 #![expect(unreachable_pub, reason = "the derive needs the model of an entity to be public")]
 
-/// A table whose rows are values of the domain: its entity, and the impl of [`Row`](crate::rows::Row)
-/// that reads, inserts and updates them.
+/// A table whose rows are values of the domain: its entity, and the impl of [`Row`](crate::rows::Row) that reads,
+/// inserts and updates them.
 ///
 /// ```text
 /// row! {
 ///     "wallets" as "w", wallet: WalletRecord;
-///     listed { #[sea_orm(primary_key)] seq: i64 }     of lists alone
+///     listed { #[sea_orm(primary_key)] seq: i64 }     only of lists
 ///     made { id: WalletId = wallet.wallet.id }        column: type = its value in `wallet`
 ///     set { low_balance: Option<Micros> = wallet.low_balance }
 ///     WalletRecord { … id, low_balance … }            the value, of the columns

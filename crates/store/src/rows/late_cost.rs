@@ -1,7 +1,7 @@
 //! Notes on costs that ended rows do not have, as they are written and as reports add them.
 
-/// Writes a note: the id, the generation, 1 where the cost is known, the cost, the moment. A cost is kept for an ended
-/// row without one alone, once; that of a recorded row counts once it is settled.
+/// Writes a note: the id, the generation, 1 if the cost is known, the cost, the moment. A cost is kept once, and
+/// only for an ended row without one; that of a recorded row counts once it is settled.
 pub(crate) const NOTE: &str = "INSERT INTO late_costs (op_seq, generation, known, cost, created_at)
     SELECT o.seq, o.generation, CAST($3 AS bigint), CAST($4 AS bigint), CAST($5 AS bigint)
     FROM operations AS o WHERE o.id = $1 AND o.generation = CAST($2 AS bigint)
@@ -16,7 +16,7 @@ pub(crate) const IS_OF_OPERATION: &str = "operations.seq = late_costs.op_seq
 pub(crate) const LATE_COST: &str = "(SELECT late_costs.cost FROM late_costs
     WHERE late_costs.op_seq = operations.seq AND late_costs.generation = operations.generation
     AND late_costs.known = 1 AND operations.provider_cost IS NULL)";
-/// What a note changes of the sums of its operation's group.
+/// Effect of a note on the sums of its operation's group.
 pub(crate) const COSTED: &str =
     "CASE WHEN operations.phase = 'completed' THEN late_costs.known END";
 pub(crate) const COST: &str = "late_costs.cost";
@@ -26,7 +26,7 @@ pub(crate) const EXPOSURE: &str = "CASE
     WHEN late_costs.known = 0 AND operations.phase = 'completed' AND NOT EXISTS
         (SELECT 1 FROM late_costs AS told WHERE told.op_seq = late_costs.op_seq
          AND told.generation = late_costs.generation AND told.known = 1) THEN operations.hold END";
-/// The sums of refunds leave the margin of an operation without a cost alone.
+/// The sums of refunds do not change the margin of an operation without a cost.
 pub(crate) const MARGIN: &str = "CASE WHEN late_costs.known = 1 THEN coalesce(operations.charge, 0)
     - late_costs.cost - (SELECT CAST(coalesce(sum(postings.amount), 0) AS bigint) FROM postings
         WHERE postings.operation_id = operations.id AND postings.kind = 'refund') END";

@@ -50,7 +50,7 @@ pub(crate) fn link(cells: &mut Cells<'_>) -> Result<PersonLink, BadRow> {
     let person = PersonId::from_bytes(cells.bytes()?);
     let purpose = cells.text()?;
     let role = cells.get()?;
-    // Its own column, and what the two before say with it.
+    // Its own column, and its meaning together with the two before.
     let reach = cells.get()?;
     let purpose = match (purpose.as_str(), role, reach) {
         ("accept", Some(role), reach) => LinkPurpose::Accept(Authority { role, reach }),

@@ -28,7 +28,7 @@ pub(crate) fn posting_kind(cells: &mut Cells<'_>) -> Result<PostingKind, BadRow>
         ("deposit", None, None) => Some(PostingKind::Deposit),
         ("refund", Some(operation), None) => Some(PostingKind::Refund(operation)),
         ("adjustment", None, Some(reason)) => Some(PostingKind::Adjustment(reason)),
-        // Any other combination was written by somebody else: the table refuses it, too.
+        // Any other combination was written by another program: the table refuses it, too.
         _ => None,
     }
     .ok_or(BadRow::Value(at))

@@ -43,7 +43,7 @@ impl Journal for Store {
     }
 
     async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {
-        // Before the queue: nobody else's batch waits for what cannot be written.
+        // Before the queue: no batch waits for a change that cannot be written.
         if sealed_bytes(&change) > self.inner.backend.result_bytes_max() {
             crate::metrics::committed(&Err(CommitError::TooLarge));
             return Err(CommitError::TooLarge);

@@ -42,7 +42,7 @@ impl ApiKeys for Store {
     }
 
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
-        // The clock first: it says which windows are asked for.
+        // The clock first: it determines the windows to read.
         let clock = self.query(&format!("SELECT {}", self.dialect().clock()), []).await?;
         let now = clock.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         let now = self.seen(Cells::new(now).timestamp().map_err(unavailable)?);

@@ -15,12 +15,12 @@ use crate::schema::blob;
 use crate::store::Store;
 
 impl Store {
-    /// Writes into the row of a process, if it is still this incarnation's, a digest of the settings that
-    /// it runs under. It stays for as long as the incarnation has the name. Cancel safe.
+    /// Writes a digest of its settings into the row of a process, if that is still this incarnation's. It stays for
+    /// as long as the incarnation has the name. Cancel safe.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`] where the database did not take it.
+    /// [`Unavailable`] if the database did not take it.
     pub async fn note_settings(
         &self,
         node: &Node,

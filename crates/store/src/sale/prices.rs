@@ -36,7 +36,7 @@ impl Prices for Store {
     }
 }
 
-/// Keeps the unknown ones of these; the name of one that contradicts a known version, and nothing is kept then.
+/// Keeps the unknown ones of these. If one contradicts a known version, returns its name and keeps none.
 fn pin(
     dialect: Dialect,
     versions: Vec<PriceVersion>,

@@ -4,8 +4,8 @@
 //! lock (a server's) ─▶ slots of these API keys ─▶ counts added, old slots deleted, new ones inserted: one transaction
 //! ```
 //!
-//! The lock makes additions of several processes follow one another: two that read a ring at once would take the same
-//! slots of it. Nothing of a sale takes it or waits for it.
+//! The lock makes additions of several processes follow one another: two that read a ring at once would take the
+//! same slots of it. No transaction of a sale takes it or waits for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,7 +97,7 @@ fn slots_statement(dialect: Dialect, refusals: &RefusalBatch) -> Statement {
     keys.sort_unstable();
     keys.dedup();
     let places: Vec<_> = (1..=keys.len()).map(|at| format!("${at}")).collect();
-    // A list without an entry is no SQL of a server.
+    // A list without an entry is not valid SQL of a server.
     let keys_in = if places.is_empty() { "NULL".to_owned() } else { places.join(", ") };
     let sql = format!(
         "SELECT api_key_id, slot, code FROM refusals WHERE api_key_id IN ({keys_in}) ORDER BY seq"

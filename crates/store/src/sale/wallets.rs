@@ -1,4 +1,4 @@
-//! Wallets, their transfers and postings. Balances are moved by the writer's batches alone.
+//! Wallets, their transfers and postings. Only the writer's batches move balances.
 
 use async_trait::async_trait;
 use holdfast_domain::ledger::Posting;

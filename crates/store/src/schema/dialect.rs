@@ -32,7 +32,7 @@ impl Dialect {
         }
     }
 
-    /// Condition: `o` is where [`Self::is_running`] looks, whatever its phase says.
+    /// Condition: `o` is in the index of [`Self::is_running`], whatever its phase.
     pub(crate) const fn is_listed(self) -> &'static str {
         match self {
             Self::Sqlite => "o.phase IN ('leased', 'recorded')",
@@ -52,7 +52,7 @@ impl Dialect {
     /// Lock that only the additions of statistics take, until their transaction ends: rows of a ring that do not exist
     /// yet cannot be locked. A transaction of SQLite that writes has the whole file.
     pub(crate) fn statistics_lock(self) -> Option<Statement> {
-        // The number is the text "refusals": nothing else of this database takes it.
+        // The number is the text "refusals": no other lock of this database has it.
         let sql = "SELECT pg_advisory_xact_lock(8243107347604532339)";
         match self {
             Self::Sqlite => None,
@@ -60,8 +60,8 @@ impl Dialect {
         }
     }
 
-    /// Text of a column with the capital letters of ASCII in lower case, and no other character changed: the same in
-    /// both databases, whatever the locale of the server.
+    /// Text of a column with the capital letters of ASCII in lower case, and no other character changed: the same
+    /// in both databases, whatever the locale of the server.
     pub(crate) fn ascii_lower(self, column: &str) -> String {
         match self {
             Self::Sqlite => format!("lower({column})"),
@@ -69,12 +69,12 @@ impl Dialect {
         }
     }
 
-    /// The route that an operation tried last, as its attempts name it; empty where it tried none.
+    /// The route that an operation tried last, as its attempts name it; empty if it tried none.
     pub(crate) const fn last_route(self) -> &'static str {
         match self {
             Self::Sqlite => "coalesce(json_extract(operations.attempts, '$[#-1][0]'), '')",
-            // The server has no character zero, and refuses a text that spells it: it is taken out, and
-            // with it whatever an escaped backslash before it could make of it.
+            // The server has no character zero, and refuses a text that spells it: it is taken out, and with it the
+            // escape that a backslash before it could form.
             Self::Postgres => {
                 "coalesce(CASE WHEN strpos(operations.attempts, chr(92) || 'u0000') = 0
                  THEN operations.attempts::json -> -1 ->> 0

@@ -178,7 +178,7 @@ fn every_migration_is_frozen() {
     assert!(new.is_empty(), "append to FROZEN in {}:\n{new}", file!());
 }
 
-/// What a text takes away from nodes of the version before.
+/// Columns and tables that a text removes from nodes of the version before.
 fn taken_away(text: &str) -> Vec<String> {
     let lines = text.lines().map(|line| line.split("--").next().unwrap_or_default());
     let text = lines.collect::<Vec<_>>().join(" ").to_uppercase();

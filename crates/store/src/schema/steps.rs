@@ -71,7 +71,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         version: 3,
         name: "jobs",
         texts: [files!("sqlite/0003_jobs"), files!("postgres/0003_jobs")],
-        // Reports of what is in the book, and nothing of the book.
+        // Reports about the ledger; no rows of the ledger itself.
         loss: &[],
     },
     Migration {
@@ -91,7 +91,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         version: 6,
         name: "webhooks",
         texts: [files!("sqlite/0006_webhooks"), files!("postgres/0006_webhooks")],
-        // Their deliveries go with them: nobody misses those without the webhook.
+        // Their deliveries go with them: they have no use without the webhook.
         loss: &[LostTable { table: "webhooks", nouns: ["webhook", "webhooks"] }],
     },
     Migration {
@@ -195,7 +195,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         version: 21,
         name: "in_force",
         texts: both(files!("both/0021_in_force")),
-        // Indices alone.
+        // Only indices.
         loss: &[],
     },
     Migration {
@@ -205,7 +205,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
             files!("sqlite/0022_limits_of_every_edit"),
             files!("postgres/0022_limits_of_every_edit"),
         ],
-        // A trigger alone.
+        // Only a trigger.
         loss: &[],
     },
     Migration {
@@ -227,7 +227,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// Schema that all migrations make together, for tests that look at it without a store.
+/// Schema of all migrations together, for tests that read it without a store.
 #[cfg(test)]
 pub(crate) fn schema(dialect: Dialect) -> String {
     MIGRATIONS.iter().map(|migration| migration.texts(dialect)[0]).collect::<Vec<_>>().join("\n")

@@ -1,10 +1,9 @@
-//! Database URLs: the one place that reads them. Nothing in here opens a database.
+//! Database URLs: the one place that reads them. It never opens a database.
 //!
-//! A URL must mean the same on every machine: parameters that the driver would skip are refused,
-//! and the driver's defaults from the environment are replaced wherever the URL leaves something
-//! out. A server on another machine needs an explicit `sslmode`: the default of PostgreSQL clients
-//! may send the password in the clear to whoever answers. A password is never shown, neither
-//! by `Display` nor by `Debug`, nor in an error.
+//! A URL must mean the same on every machine: parameters that the driver would skip are refused, and the driver's
+//! defaults from the environment are replaced for every part that the URL leaves out. A server on another machine
+//! needs an explicit `sslmode`: the default of PostgreSQL clients may send the password in the clear to any host
+//! that answers. A password is never shown, neither by `Display` nor by `Debug`, nor in an error.
 
 #[cfg(feature = "postgres")]
 mod server;
@@ -36,7 +35,7 @@ pub enum BadDatabaseUrl {
     /// The scheme is neither `sqlite://` nor `postgres://`.
     #[error("not a database URL: write sqlite://FILE or postgres://USER:PASSWORD@HOST/DATABASE")]
     Scheme,
-    /// The path is no plain path.
+    /// The path is not a plain path.
     #[error("not the name of a file: write sqlite://FILE, without ? # or %")]
     File,
     /// The address names no server or no database.
@@ -90,7 +89,7 @@ impl DatabaseUrl {
         }
     }
 
-    /// The file that holds the database; none where a server does.
+    /// The file that holds the database; none if a server does.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         by_database!(&self.0;

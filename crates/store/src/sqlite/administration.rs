@@ -21,8 +21,8 @@ struct FileTx<'t> {
 }
 
 impl Sqlite {
-    /// Does a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and
-    /// nothing was written.
+    /// Runs a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and no row
+    /// was written.
     pub(crate) async fn administer(&self, errand: Errand) -> Result<Option<Verdict>, OfferError> {
         let done = self
             .write(move |transaction, now| at_once(errand.run(&mut FileTx { transaction, now })));
@@ -70,7 +70,7 @@ impl Tx for FileTx<'_> {
         let mut prepared = self.transaction.prepare_cached(&statement.sql)?;
         bind(&mut prepared, &statement)?;
         let (mut rows, mut found) = (prepared.raw_query(), Vec::new());
-        // To its end: a statement that writes and answers has not written everything before.
+        // To its end: a statement that writes and answers has not written all rows before.
         while let Some(cells) = rows.next()? {
             found.push(row(&mut Cells::written(cells))?);
         }

@@ -4,14 +4,14 @@
 //! FILE, empty (0600): the name is taken ─▶ FILE.partial: the pages of one snapshot ─▶ renamed to FILE
 //! ```
 //!
-//! One transaction reads all pages, so a commit made meanwhile neither changes the copy nor has it begin
-//! anew; the writer waits for nothing. Until the copy is whole, the log cannot begin anew either: it grows
-//! by what is committed meanwhile.
+//! One transaction reads all pages, so a commit made meanwhile neither changes the copy nor has it begin anew; the
+//! writer does not wait. Until the copy is whole, the log cannot begin anew either: it grows by the commits of that
+//! time.
 //!
-//! The source is opened by SQLite alone. Closing any other descriptor of the file would drop the locks that
-//! SQLite holds on it in this process. A copy is never written over a file that is there, nor beside the
-//! log of an earlier one, whose commits SQLite would replay into it. No half of a copy keeps the name: a
-//! failure removes both files, and a killed process leaves FILE empty.
+//! Only SQLite opens the source. Closing any other descriptor of the file would drop the locks that SQLite holds on
+//! it in this process. A copy is never written over an existing file, nor next to the log of an earlier one, whose
+//! commits SQLite would replay into it. No half of a copy keeps the name: a failure removes both files, and a
+//! killed process leaves FILE empty.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -32,7 +32,7 @@ use crate::sqlite::connect;
 
 /// Pages that are copied between two words of progress: 8 MiB at 4 KiB a page.
 const STEP: i32 = 2_048;
-/// Ends of the names of what SQLite keeps beside a database, and a killed process leaves there.
+/// Ends of the names of the files that SQLite keeps next to a database, and a killed process leaves there.
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// Time that the first read waits for a process that makes the file ready.
 const BUSY: Duration = Duration::from_secs(5);
@@ -44,20 +44,20 @@ pub struct CopyReport {
     pub bytes: u64,
     /// Credentials of the copy: none of them is accepted without the server secret that it was made with.
     pub credentials: u64,
-    /// The newest operation of the copy; none in a book without any.
+    /// The newest operation of the copy; none in a ledger without any.
     pub last: Option<LastOperation>,
 }
 
-/// The newest operation of a copy: whatever began after it is not there.
+/// The newest operation of a copy: later operations are not in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastOperation {
-    /// Its id.
+    /// Id of the operation.
     pub id: OperationId,
     /// The moment of its claim.
     pub created_at: Timestamp,
 }
 
-/// A copy that was not made. Nothing of it is left.
+/// A copy that was not made. No file of it is left.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The name of the copy is taken.
@@ -83,12 +83,12 @@ pub enum CopyError {
     Pages(PathBuf, PathBuf, #[source] Cause),
 }
 
-/// Copies a database file as it is at one moment, whoever writes to it meanwhile, and tells of each part how
-/// many pages are done, of how many. Not cancel safe: a copy that nobody waits for goes on.
+/// Copies a database file as it is at one moment, during writes of other processes, and reports the progress after
+/// each part as the number of copied pages and of all pages. Not cancel safe: a copy whose caller is gone goes on.
 ///
 /// # Errors
 ///
-/// Where the copy's name is taken, the source cannot be read or the copy cannot be written.
+/// If the copy's name is taken, the source cannot be read or the copy cannot be written.
 pub async fn copy(
     from: &Path,
     to: &Path,
@@ -108,12 +108,12 @@ fn copy_named(from: &Path, to: &Path, tell: impl FnMut(u64, u64)) -> Result<Copy
     if let Some(log) = logs.into_iter().find(|log| log.symlink_metadata().is_ok()) {
         return Err(CopyError::Log(log));
     }
-    // Empty: taken before anything is copied, so that of two copies one is refused at once.
+    // Empty: taken before any page is copied, so that of two copies one is refused at once.
     create(to, OpenOptions::new().create_new(true))?;
     let partial = beside(to, ".partial");
     let copied = copy_claimed(from, to, &partial, tell);
     if copied.is_err() {
-        // As far as they are there: the failure is told, and its remains are named there.
+        // As far as they exist: the failure is reported, and its remains are named there.
         fs::remove_file(&partial).ok();
         fs::remove_file(to).ok();
     }
@@ -126,8 +126,8 @@ fn copy_claimed(
     partial: &Path,
     tell: impl FnMut(u64, u64),
 ) -> Result<CopyReport, CopyError> {
-    // What a killed process has left of the same name is nobody's. Made anew rather than written over: what
-    // somebody else put there would keep its owner and mode, or lead elsewhere.
+    // A file of a killed process with the same name has no owner. Created anew rather than written over: a file
+    // that another user put there would keep its owner and mode, or lead to another path.
     fs::remove_file(partial).ok();
     create(partial, OpenOptions::new().create_new(true))?;
     let pages =
@@ -152,8 +152,8 @@ fn copy_pages(
     to: &Path,
     mut tell: impl FnMut(u64, u64),
 ) -> rusqlite::Result<CopyReport> {
-    // Without CREATE: what is not there must be an error. To write: a reader alone leaves the log's
-    // files behind where it is the last one to use them.
+    // Without CREATE: a missing file must be an error. To write: a reader leaves the log's files behind if it is
+    // the last one to use them.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut source = Connection::open_with_flags(from, flags)?;
     source.busy_timeout(BUSY)?;
@@ -174,7 +174,7 @@ fn copy_pages(
         match step {
             StepResult::Done => return Ok(report),
             StepResult::More => {}
-            // Nobody else knows of the copy, and the snapshot is taken: somebody holds what is ours.
+            // No other process knows of the copy, and the snapshot is taken: another one holds a lock of ours.
             StepResult::Busy | StepResult::Locked | _ => {
                 return Err(rusqlite::Error::SqliteFailure(busy(), None));
             }
@@ -207,7 +207,7 @@ fn keep(partial: &Path, to: &Path) -> io::Result<u64> {
     Ok(file.metadata()?.len())
 }
 
-/// A name beside another one.
+/// The name with a suffix, in the same folder.
 fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut name: OsString = file.as_os_str().to_owned();
     name.push(suffix);

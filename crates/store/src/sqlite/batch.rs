@@ -4,13 +4,13 @@
 //! BEGIN IMMEDIATE -> clock, rows -> judge -> write what passed -> COMMIT (ROLLBACK if none did)
 //! ```
 //!
-//! Cache: the writer caches the row of each operation that it left leased. An ending that hits the
-//! cache skips a read. Another process may have written that row since, so a cached row may let a
-//! change pass, whose UPDATE then finds no row of that version, but never refuses one: the cache is
-//! emptied, the rows are read, and the batch is judged again.
+//! Cache: the writer caches the row of each operation that it left leased. An ending that hits the cache skips a
+//! read. Another process may have written that row since, so a cached row may let a change pass, whose UPDATE then
+//! finds no row of that version, but never refuses one: the cache is emptied, the rows are read, and the batch is
+//! judged again.
 //!
-//! Errors say what is certain: before COMMIT nothing was committed, after a failed COMMIT nothing
-//! is known. The answers that follow from that are [`super::writer`]'s.
+//! Errors report exactly what is certain: before COMMIT the batch was not committed, after a failed COMMIT its
+//! outcome is unknown. The answers that follow from that are [`super::writer`]'s.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -35,9 +35,8 @@ use crate::transaction::event::SharedInterest;
 pub(super) struct BatchCache {
     /// Price versions never change, so those that were read once need not be read again.
     prices: HashMap<PriceVersionId, PriceVersion>,
-    /// The operations that the writer has left leased, so that their ends need not look for them.
-    /// Another process may have written them since: then they have another version, which is
-    /// noticed as they are written.
+    /// The operations that the writer has left leased, so that their ends need not read them. Another process may
+    /// have written them since: then they have another version, which is noticed as they are written.
     leased: HashMap<OperationId, OperationRow>,
     pub(super) clock: Arc<Clock>,
     interest: SharedInterest,
@@ -46,11 +45,11 @@ pub(super) struct BatchCache {
 /// A batch that did not go through, by what is certain about it.
 #[derive(Debug)]
 pub(super) enum BatchError {
-    /// A change does not fit the tables; nothing was committed.
+    /// A change does not fit the tables; the batch was not committed.
     Constraint(WriteError),
-    /// The database does not work; nothing was committed.
+    /// The database does not work; the batch was not committed.
     Unavailable(WriteError),
-    /// COMMIT was tried and it failed, which says nothing about what is durable.
+    /// COMMIT was tried and it failed, so the outcome is unknown.
     Uncertain(WriteError),
 }
 
@@ -72,12 +71,12 @@ impl BatchCache {
         transition.matches_row(Some((row.version, row.claim))).then_some(*row)
     }
 
-    /// True where a change was judged by a cached row.
+    /// True if a change was judged by a cached row.
     fn has_cached_row(&self, change: &Transition) -> bool {
         self.row(change).is_some()
     }
 
-    /// Has everything read anew.
+    /// Drops all cached rows and prices, so that they are read anew.
     pub(super) fn forget(&mut self) {
         self.prices.clear();
         self.forget_rows();
@@ -142,7 +141,7 @@ fn attempt(
     memory: &mut BatchCache,
     changes: &[&Transition],
 ) -> Result<Verdicts, BatchError> {
-    // BEGIN IMMEDIATE takes the right to write before the first read: nobody writes in between.
+    // BEGIN IMMEDIATE takes the right to write before the first read: no other process writes in between.
     statements.begin().map_err(BatchError::of)?;
     let (mut book, mut entries, mut now) =
         read(statements, memory, changes).map_err(BatchError::of)?;
@@ -152,7 +151,7 @@ fn attempt(
         verdict.is_err() && memory.has_cached_row(change)
     };
     if changes.iter().zip(&verdicts).any(refuses) {
-        // Somebody else may have written since: only a row that was read refuses.
+        // Another process may have written since: only a row that was read refuses.
         memory.forget_rows();
         (book, entries, now) = read(statements, memory, changes).map_err(BatchError::of)?;
         verdicts = judge(&mut book, changes, now);

@@ -1,18 +1,17 @@
-//! The checkpointer: a thread with a connection of its own that copies committed pages from the log
-//! (WAL) into the database file, every 50 ms while there are commits, so that no commit has to.
-//! PASSIVE never blocks the writer.
+//! The checkpointer: a thread with a connection of its own that copies committed pages from the log (WAL) into the
+//! database file, every 50 ms while there are commits, so that no commit has to. PASSIVE never blocks the writer.
 //!
-//! Restart: SQLite restarts the log only when a commit finds all of it copied. While commits follow
-//! each other the thread is always a few pages late, and the log would grow for ever. So where the
-//! log is long and *little is left of it*, the writer copies the rest between two batches.
+//! Restart: SQLite restarts the log only when a commit finds all of it copied. While commits follow each other the
+//! thread is always a few pages late, and the log would grow for ever. So if the log is long and *little is left of
+//! it*, the writer copies the rest between two batches.
 //!
-//! Bound: the writer never copies more than little. When a reader of an hour ends, the pages of that
-//! hour are copied by this thread, and no commit waits for them. Where commits write as fast as the
-//! thread copies, "little" is what a pass gets down to: once a pass has no less to do than the one
-//! before it, waiting brings the end no nearer.
+//! Bound: the writer never copies more than little. When a reader of an hour ends, the pages of that hour are
+//! copied by this thread, and no commit waits for them. If commits write as fast as the thread copies, "little" is
+//! the rest that a pass cannot reduce: once a pass has no less to do than the one before it, waiting brings the end
+//! no nearer.
 //!
-//! Measured with 5 million operations: 20-50 ms between passes brings the p99 of a transaction from
-//! 49 ms to 14 ms; passes every 5 ms cost 3-8 us more a pair of commits, for nothing.
+//! Measured with 5 million operations: 20-50 ms between passes brings the p99 of a transaction from 49 ms to 14 ms;
+//! passes every 5 ms cost 3-8 us more a pair of commits, without a gain.
 
 use std::convert::Infallible;
 use std::io;
@@ -48,8 +47,8 @@ impl WalState {
         self.commits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Carries the rest over, where that is little and makes the log begin anew. Of the writer,
-    /// between two transactions.
+    /// Copies the rest, if that is little and lets the log begin anew. Called by the writer, between two
+    /// transactions.
     pub(super) fn finish(&self, connection: &Connection) {
         // A flag that is set in between is lost: the thread's next pass sets it again.
         if self.is_nearly_done.load(Ordering::Relaxed) {
@@ -80,9 +79,9 @@ impl Checkpointer {
         Self { stop, thread }
     }
 
-    /// Completes when nothing of it runs any more.
+    /// Completes when the thread has ended.
     pub(super) fn stop(self) {
-        // The receiver hears that the sender is gone, and ends the loop within a pass.
+        // The receiver sees that the sender is gone, and ends the loop within a pass.
         drop(self.stop);
         if self.thread.is_ok_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread that checkpoints panicked");
@@ -137,19 +136,19 @@ struct CheckpointPass {
 
 impl CheckpointPass {
     const fn after(before: Self, pages: WalPages) -> Self {
-        // Where the log has begun anew, all of it is this pass's.
+        // If the log has begun anew, all of it is this pass's.
         let begun = if pages.carried < before.pages.carried { 0 } else { before.pages.carried };
         Self { pages, work: pages.carried - begun }
     }
 
-    /// True where the log is long and little of it is left. While passes get shorter, the thread
+    /// True if the log is long and little of it is left. While passes get shorter, the thread
     /// gets there by itself, unless a reader keeps it from that.
     const fn is_nearly_done(self, before: Self) -> bool {
         let gets_no_nearer = before.has_all() && before.work > 0 && self.work >= before.work;
         self.pages.log >= LONG && self.has_all() && (self.work <= FEW || gets_no_nearer)
     }
 
-    /// True where the pass reached the end of the log as it began, but for few pages.
+    /// True if the pass reached the end of the log as it began, but for few pages.
     const fn has_all(self) -> bool {
         self.pages.log - self.pages.carried <= FEW
     }
@@ -165,7 +164,7 @@ fn passive(connection: &Connection) -> rusqlite::Result<WalPages> {
 mod tests {
     use super::*;
 
-    /// Whether the writer is to do the rest after the last of these passes.
+    /// True if the writer is to do the rest after the last of these passes.
     fn is_left_to_the_writer(passes: &[(i64, i64)]) -> bool {
         let mut before = CheckpointPass::default();
         let mut told = false;

@@ -1,10 +1,9 @@
-//! SQLite's clock as this process sees it: it counts milliseconds, so the transactions within one
-//! are told apart by microseconds that are added here, and no read sees an earlier moment than a
-//! write before it was given.
+//! SQLite's clock as this process sees it: it counts milliseconds, so transactions within one are distinguished by
+//! microseconds that are added here, and no read sees an earlier moment than a write before it was given.
 //!
-//! A clock that was set back by up to `SET_BACK_MICROS` stands still here until it has caught up. One
-//! that was set back further is followed at once: moments that stood still for an hour would be wrong
-//! for longer than moments that go back once.
+//! A clock that was set back by up to `SET_BACK_MICROS` stands still here until it has caught up. One that was set
+//! back further is followed at once: moments that stood still for an hour would be wrong for longer than moments
+//! that go back once.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -24,8 +23,7 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// A moment for a write: SQLite's, and later than that of the write before. Only the writer
-    /// asks.
+    /// A moment for a write: SQLite's, and later than that of the write before. Only the writer calls it.
     pub(crate) fn stamp(&self, now: Timestamp) -> Timestamp {
         let now = self.at_least(now, 1);
         // Release, with the Acquire of reads: no read that starts later sees an earlier moment.

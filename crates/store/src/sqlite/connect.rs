@@ -1,13 +1,13 @@
-//! Connections to the database file: settings, pools, file mode. Tables are made elsewhere.
+//! Connections to the database file: settings, pools, file mode. Migrations create the tables.
 //!
-//! The writer, the checkpointer and a migration have a connection each; the two pools of readers
-//! only read. `synchronous` is FULL: a commit that was answered is on the disk. Automatic
-//! checkpoints are off, because they would run inside of somebody's commit.
+//! The writer, the checkpointer and a migration have a connection each; the two pools of readers only read.
+//! `synchronous` is FULL: a commit that was answered is on the disk. Automatic checkpoints are off, because they
+//! would run inside of a caller's commit.
 //!
-//! A process that serves checks the file by device and inode before and after it opens a connection
-//! that writes: a name that was given to another file in between would be written to otherwise.
-//! A connection that reads makes a log that is not there anew: it is opened after a comparison with
-//! the files that are served, and the process that serves opens all of them at its start.
+//! A process that serves checks the file by device and inode before and after it opens a connection that writes: a
+//! name that was given to another file in between would be written to otherwise. A connection that reads creates a
+//! missing log anew: it is opened after a comparison with the files that are served, and the process that serves
+//! opens all of them at its start.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -51,9 +51,9 @@ pub(crate) const TOO_BIG: i32 = rusqlite::ffi::SQLITE_TOOBIG;
 pub(crate) const ERROR: i32 = rusqlite::ffi::SQLITE_ERROR;
 /// The primary result code of a row that the tables do not allow.
 pub(crate) const CONSTRAINT: i32 = rusqlite::ffi::SQLITE_CONSTRAINT;
-/// The primary result code of a file that is something else.
+/// The primary result code of a file with another format.
 const NOT_A_DATABASE: u32 = 26;
-/// The primary result code of a file that somebody else has locked.
+/// The primary result code of a file that another process has locked.
 const LOCKED: u32 = 5;
 /// Pause before a locked file is opened again.
 const AGAIN: Duration = Duration::from_millis(10);
@@ -62,8 +62,8 @@ const ACQUIRE: Duration = Duration::from_secs(5);
 /// Rows that a connection's thread may run ahead of their reader.
 const ROWS_AHEAD: usize = 4_096;
 
-/// Makes the file, and its folder, for its owner's eyes only, if it is not there. What SQLite puts
-/// beside it gets the same mode.
+/// Creates the file, and its folder, readable only by its owner, if it does not exist. Files that SQLite puts next
+/// to it get the same mode.
 pub(crate) fn create(path: &Path) -> Result<(), ConnectError> {
     let error = |error| ConnectError::Create(path.to_owned(), error);
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -88,7 +88,7 @@ fn result_code(error: &DbErr) -> Option<u32> {
     Some(code & 0xff)
 }
 
-/// True where the file is no SQLite database.
+/// True if the file is not a SQLite database.
 pub(crate) fn is_no_database(error: &DbErr) -> bool {
     result_code(error) == Some(NOT_A_DATABASE)
 }
@@ -105,7 +105,7 @@ pub(crate) struct DatabaseFile {
     pub(crate) path: PathBuf,
     /// Time that a transaction waits for another process that writes.
     pub(crate) busy_timeout: Duration,
-    /// Lock of the process that serves the file; `None` beside it.
+    /// Lock of the process that serves the file; `None` in other processes.
     pub(crate) lock: Option<Arc<ServeLock>>,
 }
 
@@ -119,8 +119,8 @@ impl DatabaseFile {
         // Without CREATE: a file that was removed must be an error, not an empty database. Without
         // a mutex: one thread owns the connection.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // Before, so that no foreign file is opened; after, since the name may have moved; and once
-        // more where SQLite has opened the log, with the first setting that looks into the file.
+        // Before, so that no foreign file is opened; after, since the name may have moved; and once more when
+        // SQLite has opened the log, with the first setting that reads the file.
         self.check()?;
         let connection = Connection::open_with_flags(&self.path, flags)?;
         self.check()?;
@@ -134,8 +134,8 @@ impl DatabaseFile {
         Ok(connection)
     }
 
-    /// Refuses where the names lead to other files than those in hold, or than those that the
-    /// process has open that serves them.
+    /// Refuses if the names lead to other files than those in hold, or than those that the serving process has
+    /// open.
     pub(super) fn check(&self) -> rusqlite::Result<()> {
         let checked = match &self.lock {
             Some(lock) => lock.check(),
@@ -164,14 +164,14 @@ impl DatabaseFile {
         }
     }
 
-    /// Folds the log into the file, as far as that holds nobody up. TRUNCATE takes the right to
-    /// write and keeps it while it waits for those who read: only the process that serves may, and
-    /// nobody writes to it by then. All others would stop its commits. They leave the log to it, or
-    /// to the last connection of all, with whose end SQLite folds the log by itself.
+    /// Folds the log into the file, as far as that delays no other process. TRUNCATE takes the right to write and
+    /// keeps it while it waits for those who read: only the process that serves may, and no process writes to it by
+    /// then. All others would stop its commits. They leave the log to it, or to the last connection of all, with
+    /// whose end SQLite folds the log by itself.
     pub(crate) fn leave(&self) -> rusqlite::Result<()> {
         let Some(lock) = &self.lock else {
             return match self.connect(Duration::ZERO) {
-                // Somebody else uses the file, and folds the log at its own end.
+                // Another process uses the file, and folds the log at its own end.
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
                 opened => opened.map(drop),
             };
@@ -255,8 +255,8 @@ fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SMALL.into_iter().fold(options, |options, (name, value)| options.pragma(name, value))
 }
 
-/// Opens a file, and again where it is locked, the last time when this time is over: for a file
-/// that another process makes ready at the same moment SQLite does not always wait by itself.
+/// Opens a file, and tries again if it is locked, the last time when this time is over: SQLite does not always wait
+/// by itself for a file that another process makes ready at the same moment.
 async fn open(
     path: &Path,
     options: SqliteConnectOptions,
@@ -273,7 +273,7 @@ async fn open(
         .test_before_acquire(false)
         .sqlx_logging(false)
         .record_stmt_in_spans(false)
-        // The path is not written into a URL, where it would be decoded.
+        // The path is not written into a URL, which would be decoded.
         .map_sqlx_sqlite_opts(move |_from_url| options.clone());
     let give_up = Instant::now() + busy_timeout;
     loop {

@@ -1,5 +1,5 @@
-//! Statements that end an operation, or ask its owner to. Each is guarded by the version that the change was judged
-//! by, by the claim and by the phase: a change that lost a race moves no row.
+//! Statements that end an operation, or request that its owner ends it. Each is guarded by the version that the
+//! change was judged by, by the claim and by the phase: a change that lost a race moves no row.
 
 pub(super) const END_METERED: &str =
     "UPDATE operations SET phase = ?3, version = version + 1, attempts = ?4,

@@ -12,12 +12,12 @@ use crate::schema::Dialect;
 use crate::transaction::errand::trail::BESIDE_TRAIL;
 use crate::transaction::event::may_go;
 
-/// Time for which counters of minutes, and nodes that have ended, are kept. An operation that ends
-/// later than that corrects a minute that nobody looks at any more. Days and months are few, and stay.
+/// Time for which counters of minutes, and nodes that have ended, are kept. An operation that ends later than that
+/// corrects a minute that is not read any more. Days and months are few, and stay.
 const KEPT: Duration = Duration::from_secs(2 * 86_400);
 
-/// Sealed bytes that one purge deletes, beside those of its last result: SQLite reads every page that
-/// it frees, and all who write wait meanwhile.
+/// Sealed bytes that one purge deletes, besides those of its last result: SQLite reads every page that it frees,
+/// and all writes wait meanwhile.
 const BYTES: i64 = 4 << 20;
 
 /// The oldest, up to a number of rows and of bytes. A length is read without the bytes.
@@ -38,12 +38,12 @@ pub(super) const SWEEP: &str = "DELETE FROM counters WHERE (api_key_id, counter,
     (SELECT api_key_id, counter, window_start FROM counters
      WHERE counter IN (0, 1) AND window_start < ?1 LIMIT ?2)";
 
-/// Nodes of other names, which nobody will renew: a database has served under another one, or was
-/// looked after by hand.
+/// Nodes of other names, which no process will renew: a database has served under another one, or was edited by
+/// hand.
 pub(super) const FORGET: &str = "DELETE FROM nodes WHERE name IN
     (SELECT name FROM nodes WHERE ends_at < ?1 LIMIT ?2)";
 
-/// Addresses of the trail's actors. The first ones are the oldest: no more than those are looked at.
+/// Addresses of the audit log's actors. The first ones are the oldest: no more than those are looked at.
 pub(super) const BLANK: &str = "DELETE FROM audit_addresses WHERE audit_seq IN
     (SELECT d.audit_seq FROM
         (SELECT audit_seq FROM audit_addresses ORDER BY audit_seq LIMIT ?2) AS d

@@ -56,7 +56,7 @@ impl Sqlite {
     }
 }
 
-/// Writes a lease; true where the row is its own now.
+/// Writes a lease; true if the row is its own now.
 fn enter(
     transaction: &Transaction<'_>,
     lease: &Lease,

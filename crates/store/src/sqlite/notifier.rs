@@ -26,7 +26,7 @@ impl VerdictNotifier {
         Self(told)
     }
 
-    /// Answers all of them soon, or at once where there is nothing to save or the runtime has ended.
+    /// Answers all of them soon, or at once if the batch has one caller or the runtime has ended.
     pub(super) fn send(&self, batch: Vec<(Job, CommitResult)>) {
         if batch.len() <= 1 {
             answer(batch);

@@ -26,11 +26,11 @@ pub(crate) fn ledger() -> Connection {
 
 pub(crate) fn plan(connection: &Connection, sql: &str) -> Vec<String> {
     let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-    // Nothing is bound: a plan does not depend on it.
+    // No value is bound: a plan does not depend on it.
     explain.raw_query().mapped(|row| row.get("detail")).collect::<Result<_, _>>().unwrap()
 }
 
-/// True where a line reads all rows of a table that grows. Rows that a statement lists itself do
+/// True if a line reads all rows of a table that grows. Rows that a statement lists itself do
 /// not grow, nor do those that run.
 fn reads_a_table(line: &str) -> bool {
     let scanned = line.strip_prefix("SCAN ").and_then(|rest| rest.split(' ').next());

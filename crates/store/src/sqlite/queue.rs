@@ -1,16 +1,15 @@
-//! The writer's queue: changes of the journal, and write tasks, which are all other writes. Callers
-//! put in and are answered later; the writer takes out whatever is there.
+//! The writer's queue: changes of the journal, and write tasks, which are all other writes. Callers put changes in
+//! and are answered later; the writer takes out all that are there.
 //!
-//! Bounds: a claim that finds `jobs_max` changes waiting is answered `Overloaded` at once. Endings are
-//! always let in: funds are held until they are written, and there are no more of them than claims
-//! were let in. Cancels and postings are let in as well, each with a caller that waits for it. Write
-//! tasks are bounded by their permits.
+//! Bounds: a claim that finds `jobs_max` changes waiting is answered `Overloaded` at once. Endings are always let
+//! in: funds are held until they are written, and there are no more of them than claims were let in. Cancels and
+//! postings are let in as well, each with a caller that waits for it. Write tasks are bounded by their permits.
 //!
-//! Waking: a caller notifies only a writer that sleeps. The flag is read and set under the lock of
-//! the queues, so that an arrival is seen before the writer sleeps, or wakes it.
+//! Waking: a caller notifies only a writer that sleeps. The flag is read and set under the lock of the queues, so
+//! that an arrival is seen before the writer sleeps, or wakes it.
 //!
-//! Closing: after [`Queue::close`] nothing is taken in, and what waits is still written; after
-//! [`Queue::abandon`] it is dropped, which answers each caller that nothing happened.
+//! Closing: after [`Queue::close`] no change is accepted, and the queued ones are still written; after
+//! [`Queue::abandon`] they are dropped, which reports each of them as not run.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -49,12 +48,11 @@ impl Queue {
         Self { waiting: Mutex::default(), arrival: Condvar::new(), jobs_max: jobs_max.max(1) }
     }
 
-    /// Puts a change in, or says to a claim that there is no room. After the close nothing happens
-    /// to it.
+    /// Puts a change in, or refuses a claim if there is no room. After the close a change is dropped.
     pub(super) fn offer(&self, job: Job) {
         let mut waiting = self.lock();
         if waiting.is_closed {
-            // Its drop says so: nothing has happened to it.
+            // Its drop reports it: it has not happened.
             return;
         }
         if waiting.jobs.len() >= self.jobs_max && job.is_claim() {
@@ -67,7 +65,7 @@ impl Queue {
         self.wake(waiting);
     }
 
-    /// Puts an errand in; after the close it is dropped. Whoever sends many makes room for each.
+    /// Puts a write task in; after the close it is dropped. A sender of many makes room for each.
     pub(super) fn send(&self, errand: WriteTask) {
         let mut waiting = self.lock();
         if !waiting.is_closed {
@@ -76,7 +74,7 @@ impl Queue {
         }
     }
 
-    /// Takes in nothing more. What waits is still done.
+    /// Accepts no more changes. Queued ones are still written.
     pub(super) fn close(&self) {
         let mut waiting = self.lock();
         waiting.is_closed = true;
@@ -95,7 +93,7 @@ impl Queue {
         drop(errands);
     }
 
-    /// Sleeps until something waits. `false`: nothing does, and nothing more will come.
+    /// Sleeps until the queue has work. `false`: it is empty and closed.
     pub(super) fn wait(&self) -> bool {
         let mut waiting = self.lock();
         loop {
@@ -105,7 +103,7 @@ impl Queue {
             if waiting.is_closed {
                 return false;
             }
-            // In a loop: a condition variable may wake for nothing.
+            // In a loop: a condition variable may wake without a cause.
             waiting.is_writer_asleep = true;
             waiting = self.arrival.wait(waiting).unwrap_or_else(PoisonError::into_inner);
             waiting.is_writer_asleep = false;
@@ -117,7 +115,7 @@ impl Queue {
         self.lock().jobs.len()
     }
 
-    /// Takes out all errands, and changes for a batch.
+    /// Takes out all write tasks, and changes for a batch.
     pub(super) fn take(&self, arrived: &mut Backlog) {
         let mut waiting = self.lock();
         arrived.errands.append(&mut waiting.errands);

@@ -6,7 +6,7 @@ use holdfast_domain::{Micros, WalletId};
 
 use super::statements::Statements;
 
-/// By the index of what runs: its condition stands first, word for word.
+/// By the index of running operations: its condition comes first, word for word.
 const RECORDED_HOLDS: &str =
     "SELECT coalesce(sum(hold), 0) FROM operations INDEXED BY operations_active
     WHERE phase IN ('leased', 'recorded') AND phase = 'recorded' AND wallet_id = ?1";

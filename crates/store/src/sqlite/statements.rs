@@ -43,11 +43,11 @@ const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version 
     WHERE seq = ?1 AND claim = ?13 AND version = ?2 AND phase = 'open'";
 const TRANSFER: &str = "INSERT INTO transfers (op_seq, leg, amount, created_at, number)
     VALUES (?1, ?2, ?3, ?4, ?5)";
-// The final value, not a difference: nobody else writes between BEGIN IMMEDIATE and COMMIT.
+// The final value, not a difference: no other write comes between BEGIN IMMEDIATE and COMMIT.
 const COUNT: &str = "INSERT INTO counters (api_key_id, counter, window_start, used)
     VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT (api_key_id, counter, window_start) DO UPDATE SET used = excluded.used";
-// A difference, which the table checks: whatever the book judged, no balance goes below zero.
+// A difference, which the table checks: whatever the batch judged, no balance goes below zero.
 const MOVE: &str = "UPDATE wallets SET available = available + ?2, held = held + ?3, entries = ?4
     WHERE id = ?1";
 // The currency, which a batch does not read, goes behind the members that an event of its has.
@@ -208,7 +208,7 @@ impl<'c> Statements<'c> {
         one(&mut self.wallet_move, &mut self.done, params)
     }
 
-    /// Writes an event of a change. One that was told already is passed by.
+    /// Writes an event of a change. An existing one is skipped.
     pub(super) fn tell(&mut self, event: &NewEvent, now: Timestamp) -> rusqlite::Result<()> {
         let Some((wallet, data)) = event.wallet.zip(unfinished(event)) else { return Ok(()) };
         let (id, wallet) = (event.id.to_bytes(), wallet.to_bytes());
@@ -406,7 +406,7 @@ impl<'c> Statements<'c> {
     fn settle(&mut self, judged: ExpectedRow, now: Timestamp) -> rusqlite::Result<()> {
         let at = now.as_micros();
         one(&mut self.settle, &mut self.done, (judged.seq, judged.version, at, judged.claim))?;
-        // A result that somebody took away does not keep the money held.
+        // A result that was deleted by hand does not keep the money held.
         self.done.statements += 1;
         self.settle_result.execute((judged.seq, at)).map(drop)
     }

@@ -1,8 +1,8 @@
-//! Write tasks: all that is written beside the changes, which is administration, heartbeats and
-//! purges. Each is a transaction of its own, on the writer's connection, between two batches.
+//! Write tasks: all writes other than changes of operations, which are administration, heartbeats and purges. Each
+//! is a transaction of its own, on the writer's connection, between two batches.
 //!
-//! A task happens whether or not its caller waits for it. An error says that it did not happen, unless
-//! it is of COMMIT: the same command again finds out.
+//! A task happens whether or not its caller waits for it. An error means that it did not happen, unless it is of
+//! COMMIT: a repetition of the same command finds out.
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::debug_as;
@@ -16,10 +16,10 @@ use crate::rows::BadRow;
 
 type WriteFn = dyn FnOnce(&Connection, &Clock, &DatabaseFile) -> ConnectionState + Send;
 
-/// Something to write. It answers for itself.
+/// A write that sends its own answer.
 pub(super) struct WriteTask {
     run: Box<WriteFn>,
-    /// Makes room when the errand is done or dropped.
+    /// Makes room when the task is done or dropped.
     _room: OwnedSemaphorePermit,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum WriteError {
     /// SQLite refused it.
     #[error(transparent)]
     Sql(#[from] rusqlite::Error),
-    /// Somebody else wrote a row that cannot be understood.
+    /// Another program wrote a row that cannot be understood.
     #[error(transparent)]
     Row(#[from] BadRow),
     /// The file is another one than was opened.
@@ -48,7 +48,7 @@ pub(crate) enum WriteError {
 }
 
 impl WriteError {
-    /// SQLite's result code, where it was SQLite.
+    /// SQLite's result code, if SQLite failed.
     pub(super) fn code(&self) -> Option<i32> {
         match self {
             Self::Sql(error) => error.sqlite_error().map(|error| error.extended_code),
@@ -61,7 +61,7 @@ impl WriteError {
         self.code().map(|code| code & 0xff)
     }
 
-    /// True where a row was refused because another one has its name or id.
+    /// True if a row was refused because another one has its name or id.
     pub(super) fn is_taken(&self) -> bool {
         use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE};
         let taken = [SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY];
@@ -89,8 +89,8 @@ impl WriteTask {
     ) -> Self {
         let run = |connection: &Connection, clock: &Clock, file: &DatabaseFile| {
             let outcome = transaction(connection, clock, file, work);
-            // A row that was refused says nothing against the connection. Any other failure may be
-            // of the file, and a new connection looks at that first.
+            // A row that was refused proves no fault of the connection. Any other failure may be of the file, and a
+            // new connection checks that first.
             let is_sound = match &outcome {
                 Ok(_) => true,
                 Err(error) => error.primary_code() == Some(CONSTRAINT),
@@ -125,7 +125,7 @@ fn transaction<T>(
     file: &DatabaseFile,
     work: impl FnOnce(&Transaction<'_>, Timestamp) -> Result<T, WriteError>,
 ) -> Result<T, WriteError> {
-    // Rolled back where it is dropped; a connection on which that fails is not used again.
+    // Rolled back if it is dropped; a connection on which that fails is not used again.
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let now = transaction.query_row(&format!("SELECT {CLOCK}"), [], |row| row.get(0))?;
     // In the transaction: the copy may have ended since the file was opened.
@@ -138,7 +138,7 @@ fn transaction<T>(
         file.check()?;
     }
     transaction.commit()?;
-    // Before anybody is answered: a log without a name is lost with this process.
+    // Before the answer: a log without a name is lost with this process.
     file.check()?;
     Ok(value)
 }

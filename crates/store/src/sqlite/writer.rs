@@ -4,16 +4,16 @@
 //! queue -> gather -> one write task -> one batch -> verdicts -> rest of a checkpoint -> queue
 //! ```
 //!
-//! Ownership: the thread owns its connection, so no transaction hangs on a caller's future. A
-//! dropped caller loses its verdict only; its change is committed all the same.
+//! Ownership: the thread owns its connection, so no transaction depends on a caller's future. A dropped caller
+//! loses only its verdict; its change is committed all the same.
 //!
-//! Batches: the thread never waits to make a batch larger. It yields, so that callers answered by
-//! the last batch can queue their next change; without that they fall apart into two alternating
-//! half batches, and each of them pays for an fsync of its own.
+//! Batches: the thread never waits to make a batch larger. It yields, so that callers answered by the last batch
+//! can queue their next change; without that they fall apart into two alternating half batches, and each of them
+//! pays for an fsync of its own.
 //!
-//! Failures: a batch that does not fit the tables is tried again change by change. After any other
-//! failure, an uncertain COMMIT, or a panic, the connection is dropped and the cache emptied.
-//! A change whose COMMIT failed is answered `Uncertain`, and never tried again here.
+//! Failures: a batch that does not fit the tables is tried again change by change. After any other failure, an
+//! uncertain COMMIT, or a panic, the connection is dropped and the cache emptied. A change whose COMMIT failed is
+//! answered `Uncertain`, and never tried again here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use super::write_task::{ConnectionState, WriteError};
 use crate::batch::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
 
-/// Yields before a batch is closed, at most; the first one that brings nothing ends them.
+/// Yields before a batch is closed, at most; the first one without a new change ends them.
 const YIELDS_MAX: usize = 8;
 
 /// Starts the thread and waits until it can write.
@@ -82,7 +82,7 @@ impl Drop for WriterGuard {
 enum BatchOutcome {
     /// Everybody has a verdict.
     Answered(ConnectionState),
-    /// A batch of which nothing was committed, because one of its changes does not fit.
+    /// A batch that was not committed, because one of its changes does not fit.
     Bad(Vec<Job>, WriteError),
 }
 
@@ -109,7 +109,7 @@ impl WriterThread {
             match catch_unwind(AssertUnwindSafe(|| opened.and_then(session))) {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => self.reject_arrivals(error.into()),
-                // It lost the answers of the batch in hand, which said `Uncertain`, and no more.
+                // It lost the answers of the batch in hand, which became `Uncertain`, and no more.
                 Err(_panic) => {
                     tracing::error!("the writer panicked over a batch or an errand");
                 }
@@ -119,8 +119,8 @@ impl WriterThread {
         checkpoints.stop();
     }
 
-    /// Another connection may have another file behind it, restored by hand: nothing of what was
-    /// read through the one before is believed.
+    /// Another connection may open another file, restored by hand: no value that was read through the one before is
+    /// trusted.
     fn open(&mut self) -> rusqlite::Result<Connection> {
         self.memory.forget();
         self.file.open()
@@ -133,8 +133,8 @@ impl WriterThread {
         while kept == ConnectionState::Good && (!self.arrived.is_empty() || self.life.queue.wait())
         {
             self.gather();
-            // One task a round: neither many tasks nor a full queue of changes starves the other.
-            // A heartbeat waits for one batch at most, and a batch for one errand.
+            // One task a round: neither many tasks nor a full queue of changes starves the other. A heartbeat waits
+            // for one batch at most, and a batch for one task.
             if let Some(errand) = self.arrived.errands.pop_front() {
                 kept = errand.run(connection, &self.memory.clock, &self.file);
                 self.log.committed();
@@ -168,7 +168,7 @@ impl WriterThread {
         self.life.queue.take(&mut self.arrived);
     }
 
-    /// There is no connection for those who have come so far.
+    /// Rejects the waiting changes: there is no connection for them.
     fn reject_arrivals(&mut self, error: WriteError) {
         tracing::error!(%error, "the database cannot be opened for writing");
         self.life.queue.take(&mut self.arrived);
@@ -254,10 +254,9 @@ impl WriterThread {
     }
 }
 
-/// A change that was tried alone and does not fit the tables. What refuses it is its hold, its
-/// ending or its settlement that is there already, a row that is another one, or a reason that
-/// nobody thought of: none of them goes away by itself, and a result whose settlement is refused is
-/// recorded. The rest is about the database.
+/// A change that failed by itself and does not fit the tables. The cause is its hold, its ending or its settlement
+/// that exists already, a row that is another one, or a reason that was not foreseen: none of them goes away by
+/// itself, and a result whose settlement is refused is recorded. The rest is about the database.
 fn answer_bad(alone: Vec<Job>, error: WriteError) {
     use rusqlite::ffi::SQLITE_CONSTRAINT_CHECK;
     tracing::error!(%error, "a change does not fit the tables");

@@ -1,9 +1,9 @@
-//! Statements that are asked often, spelled once for a database.
+//! Frequent statements, spelled once for a database.
 
 use crate::rows;
 use crate::schema::Dialect;
 
-/// Statements that are asked often, spelled once for a database.
+/// Frequent statements, spelled once for a database.
 #[derive(Debug)]
 pub(crate) struct JournalStatements {
     pub(crate) load: String,

@@ -1,20 +1,20 @@
 //! Administration: a command is one transaction, written once for both databases.
 //!
 //! ```text
-//! head of the trail, request key ─ bound? ─▶ answered from it, nothing is written
-//!        └ free ─▶ clock ─▶ admin::decide, which reads its facts ─▶ refusal, at most its event
-//!                                       └─▶ writes, events, trail, head, request key, COMMIT
+//! latest audit checksum, request key ─ bound? ─▶ answered from it, nothing is written
+//!              └ free ─▶ clock ─▶ admin::decide, which reads its facts ─▶ refusal, at most its event
+//!                                         └─▶ writes, events, audit log, checksum, request key, COMMIT
 //! ```
 //!
-//! Statements ([`reads`], [`writes`]) are the same for both dialects; a database's own part ([`Tx`]) only sends them.
-//! SQLite does so between two batches of its writer, PostgreSQL on the connections of errands.
+//! Statements ([`reads`], [`writes`]) are the same for both dialects; a database's own part ([`Tx`]) only sends
+//! them. SQLite does so between two batches of its writer, PostgreSQL on its connections for commands.
 //!
-//! The head is locked first, so commands come one after the other, on all nodes: what a command has
-//! read of names, keys and references no other command changes. A wallet is locked after it, where
-//! its balance counts, because the batches of the writer move that.
+//! The latest checksum is locked first, so commands come one after the other, on all nodes: names, keys and
+//! references that a command has read are not changed by another one. A wallet is locked after it, if its balance
+//! counts, because the batches of the writer move that.
 //!
-//! A lost answer: the same command again takes the head, and finds its request key bound or free.
-//! Nothing is offered again before that was looked at.
+//! A lost answer: the same command again takes the latest checksum, and finds its request key bound or free. A
+//! command is never offered again before that check.
 
 pub(crate) mod admin_key;
 mod person;
@@ -52,7 +52,7 @@ pub(crate) const WAITING_MAX: usize = 16;
 /// Failure of one offer.
 #[derive(Debug)]
 pub(crate) enum OfferError {
-    /// Nothing was committed.
+    /// The command was not committed.
     Unavailable(Cause),
     /// COMMIT may have been sent: only the request key knows.
     Uncertain(Cause),
@@ -70,7 +70,7 @@ pub(crate) struct Errand {
     /// Sums for the counters that the command seeds, taken before its transaction.
     ended: Option<Arc<EndedSums>>,
     mode: Mode,
-    /// Place among those that wait: had until the last offer ends, whoever still waits for it.
+    /// Place among the waiting commands, kept until the last offer ends, even if its caller is gone.
     _place: Arc<OwnedSemaphorePermit>,
 }
 
@@ -79,11 +79,11 @@ pub(crate) struct Errand {
 pub(crate) enum Mode {
     /// Written, and committed.
     Commit,
-    /// Judged alone.
+    /// Only judged (dry run).
     Rehearse,
 }
 
-/// Verdict of a transaction that was committed, or in which nothing was written.
+/// Verdict of a transaction that was committed, or that wrote no row.
 pub(crate) type Verdict = Result<AccountReceipt, AccountRefusal>;
 
 /// Transaction of one database.
@@ -123,7 +123,7 @@ impl Errand {
         }
     }
 
-    /// The command with what is known of who wants its events.
+    /// The command with the known receivers of its events.
     pub(crate) fn with_interest(self, interest: EventInterest) -> Self {
         Self { interest, ..self }
     }
@@ -133,7 +133,7 @@ impl Errand {
         Self { ended, ..self }
     }
 
-    /// Does the command. None: its sums are outdated, and nothing was written.
+    /// Runs the command. None: its sums are outdated, and no row was written.
     pub(crate) async fn run<T: Tx>(&self, tx: &mut T) -> Result<Option<Verdict>, T::Error> {
         let (dialect, command) = (self.dialect, &self.command);
         let mut facts = Reads { tx, dialect, command, now: Timestamp::from_micros(0) };
@@ -145,7 +145,7 @@ impl Errand {
             let invited = facts.invited(&record.things).await?;
             return Ok(Some(replay(&record, command, invited.as_ref())));
         }
-        // After the head's lock: the moments of the trail follow its numbers.
+        // After the head's lock: the moments of the audit log follow its numbers.
         facts.now = facts.tx.now().await?;
         let now = facts.now;
         let (statements, verdict) = match decide(command, &mut facts).await {
@@ -153,7 +153,7 @@ impl Errand {
                 Some((statements, receipt)) => (statements, Ok(receipt)),
                 None => return Ok(None),
             },
-            // It binds nothing and changes nothing, but somebody should know: committed all the same.
+            // It binds nothing and changes nothing, but its event has a receiver: committed all the same.
             Err(DecisionError::Rejection(Rejection { refusal, event })) => {
                 let events = event.filter(|_event| self.mode == Mode::Commit).map(|event| *event);
                 (self.events(events, now), Err(refusal))
@@ -189,7 +189,7 @@ impl Errand {
         let mut head = before;
         let mut rows = Vec::new();
         for (thing, changes) in effect.entries.into_iter().chain(effect.also) {
-            // What changed nothing leaves no row: the trail says what was done.
+            // A resource without changes gets no row: the audit log records changes.
             if changes.is_empty() {
                 continue;
             }
@@ -215,12 +215,12 @@ impl Errand {
         event::insert_all(self.dialect, &wanted.collect::<Vec<_>>(), now)
     }
 
-    /// The receipt as its caller is told it: after a lost answer, a request key that is bound to
-    /// what this command would have made was bound by this command.
+    /// The receipt for its caller: after a lost answer, a request key that is bound to the effect of this command
+    /// was bound by this command.
     pub(crate) fn told(&self, receipt: AccountReceipt, was_lost: bool) -> AccountReceipt {
         let is_own = match self.command.action.row().1 {
             Creation::Thing(made) => receipt.things.contains(&made),
-            // It may be another offer's, whose secret is another one: nobody is told that one.
+            // It may be another offer's, whose secret is another one: that one must not be shown.
             Creation::Secret => false,
             Creation::Nothing => true,
         };

@@ -1,12 +1,12 @@
-//! Events as rows: how they are written and read, and what this process knows of who wants them.
+//! Events as rows: how they are written and read, and this process's knowledge of their receivers.
 //!
 //! ```text
-//! errand, batch, reconciler ─▶ NewEvent ─▶ wanted? ─▶ INSERT … ON CONFLICT (id) DO NOTHING
+//! command, batch, reconciler ─▶ NewEvent ─▶ wanted? ─▶ INSERT … ON CONFLICT (id) DO NOTHING
 //! ```
 //!
-//! An event is a row of the transaction that it tells of, and never the reason for which that one
-//! fails: an id that is there already was told, and is passed by. An event that leaves out its currency
-//! gets it from the wallet's row as it is written, so that a batch need not read it for every wallet.
+//! An event is a row of the same transaction as its change, and never the reason for which that one fails: an
+//! existing id was written before, and is skipped. An event that leaves out its currency gets it from the wallet's
+//! row as it is written, so that a batch need not read it for every wallet.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ const INSERT_WITH_CURRENCY: &str = "INSERT INTO events (id, kind, wallet_id, cre
     SELECT $1, $2, w.id, $3, $4 || ',\"currency\":\"' || w.currency || '\"}'
     FROM wallets AS w WHERE w.id = $5 ON CONFLICT (id) DO NOTHING";
 
-/// Condition: the event may go at its age: whoever was to be sent it is known by now, or nobody is.
+/// Condition: the event may be deleted at its age: its receivers are known by now, or it has none.
 pub(crate) fn may_go(dialect: Dialect, webhooks: EventKinds) -> String {
     // Labels of the closed set, which need no binds.
     let sent: Vec<_> = webhooks.iter().map(|kind| format!("'{}'", kind.label())).collect();
@@ -52,11 +52,11 @@ pub struct SharedInterest {
     learnt_at: Arc<RwLock<Option<Instant>>>,
 }
 
-/// Time for which a process knows what webhooks want, before it reads that again.
+/// Time for which a process keeps the webhooks' interest, before it reads that again.
 const KNOWN_FOR: Duration = Duration::from_secs(5);
 
 impl Default for SharedInterest {
-    /// Everything is wanted, until somebody knows better.
+    /// Every event has a receiver, until the webhooks were read.
     fn default() -> Self {
         let interest = Arc::new(RwLock::new(EventInterest::ALL));
         Self { interest, learnt_at: Arc::default() }
@@ -74,7 +74,7 @@ impl SharedInterest {
         learnt_at.is_some_and(|at| at.elapsed() < KNOWN_FOR)
     }
 
-    /// Says that the kinds of webhooks were read just now.
+    /// Notes that the kinds of webhooks were read just now.
     pub(crate) fn learnt(&self) {
         *self.learnt_at.write().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
@@ -83,7 +83,7 @@ impl SharedInterest {
         change(&mut self.interest.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The events among these that somebody could want. Asked only where there is one.
+    /// The events among these that may have a receiver. Reads the interest only if there are events.
     pub(crate) fn wanted<'e>(&self, events: &'e [NewEvent]) -> Vec<&'e NewEvent> {
         if events.is_empty() {
             return Vec::new();

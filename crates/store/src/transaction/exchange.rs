@@ -10,7 +10,7 @@ use crate::transaction::errand::Tx;
 
 /// A transaction: at most one statement that reads, and those that follow from its rows.
 pub(crate) struct Exchange<R, T> {
-    /// Lock that is taken before the read, so that it sees the rows of whoever had the lock before.
+    /// Lock that is taken before the read, so that it sees the rows of the last owner of the lock.
     lock: Option<Statement>,
     pub(crate) read: Option<ReadAt>,
     row: fn(&mut Cells<'_>) -> Result<R, BadRow>,
@@ -22,7 +22,7 @@ type ReadAt = Box<dyn FnOnce(Timestamp) -> Statement + Send>;
 /// Judgement of the rows of an exchange at a moment.
 type Judge<R, T> = Box<dyn FnOnce(Vec<R>, Timestamp) -> (Vec<Statement>, T) + Send>;
 
-/// Failure of an exchange: nothing was written, unless it is of COMMIT.
+/// Failure of an exchange: no row was written, unless it is of COMMIT.
 pub(crate) struct ExchangeError {
     /// True if a row was refused because another one has its name or id.
     pub(crate) is_taken: bool,

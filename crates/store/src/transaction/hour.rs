@@ -64,7 +64,7 @@ pub(crate) struct SummingPosition {
     pub(crate) postings_to: i64,
 }
 
-/// Step of the summing: written in one transaction, if nobody has made another since it was read.
+/// Step of the summing: written in one transaction, if no other was made since it was read.
 #[derive(Debug)]
 pub(crate) struct SummingStep {
     pub(crate) before: SummingPosition,
@@ -80,8 +80,8 @@ pub(crate) struct SummingStep {
     pub(crate) excluded: Vec<i64>,
 }
 
-/// Correction of hours: costs that are taken out of sums which have them. Written in one transaction, if
-/// nobody has made a step of the summing since it was read.
+/// Correction of hours: costs that are taken out of sums which have them. Written in one transaction, if no step of
+/// the summing was made since it was read.
 #[derive(Debug)]
 pub(crate) struct CostExclusion {
     /// Steps that were made.
@@ -100,11 +100,11 @@ const CORRECT: &str = "UPDATE usage_hours SET exposure = exposure + $6,
 const COUNT: &str = "UPDATE usage_summed SET steps = steps + 1 WHERE steps = $1
     RETURNING steps";
 
-/// One text, whatever is excluded: each of it is prepared once.
+/// One text for every exclusion, prepared once.
 const EXCLUDE: &str = "INSERT INTO excluded_costs (op_seq) VALUES ($1) ON CONFLICT DO NOTHING";
 
 impl CostExclusion {
-    /// The transaction; false if a step was made since the sums were read, and nothing is written then.
+    /// The transaction; false if a step was made since the sums were read, and no row is written then.
     pub(crate) fn exchange(self, dialect: Dialect) -> Exchange<i64, bool> {
         let Self { steps, rows, excluded } = self;
         let count = move |_now| dialect.statement(COUNT, [steps.into()]);

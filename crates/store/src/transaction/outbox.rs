@@ -1,5 +1,5 @@
-//! Work of the outbox: events become deliveries, deliveries are leased, tries are kept. Each is one
-//! transaction that reads a list of rows under their locks, and writes what follows from them.
+//! Work of the outbox: events become deliveries, deliveries are leased, attempts are kept. Each is one transaction
+//! that reads a list of rows under their locks, and writes the rows that follow from them.
 //!
 //! ```text
 //! fan-out   events that were not fanned out ─▶ a delivery for each webhook that wants them
@@ -9,12 +9,12 @@
 //!           and perhaps a disabled webhook with the event that tells it (`outbox::finish`)
 //! ```
 //!
-//! On a server several processes do this at once: rows that another one has locked are passed over,
-//! and never waited for. Events are found by the index of those not fanned out, and never by a number
-//! that was reached: on a server a lower number may be committed after a higher one.
+//! On a server several processes do this at once: rows that another one has locked are passed over, and never
+//! waited for. Events are found by the index of those not fanned out, and never by a number that was reached: on a
+//! server a lower number may be committed after a higher one.
 //!
-//! Statements are the same text for both databases where they can be; each database's own part only
-//! sends them ([`Exchange`]).
+//! Statements are the same text for both databases if they can be; each database's own part only sends them
+//! ([`Exchange`]).
 
 pub(crate) mod finish;
 
@@ -33,11 +33,11 @@ use crate::rows::{BadRow, Cells, FromCells, Row};
 use crate::schema::{Dialect, blob};
 use crate::transaction::exchange::Exchange;
 
-/// Due deliveries that one lease looks at: more than it can take.
+/// Due deliveries that one lease reads: more than it can take.
 const LOOKED_AT: u32 = 1_024;
 
-/// Statement whose row says whether there is work: an event that is not fanned out, the moment of the
-/// next delivery, and the clock.
+/// Statement whose row shows whether there is work: an event that is not fanned out, the moment of the next
+/// delivery, and the clock.
 pub(crate) fn look(dialect: Dialect) -> String {
     let open = not_fanned_out(dialect);
     format!(
@@ -47,11 +47,11 @@ pub(crate) fn look(dialect: Dialect) -> String {
     )
 }
 
-/// Statement whose rows are the kinds of webhooks in force, joined; a star for one that wants all.
+/// Statement whose rows are the kinds of webhooks in force, joined; a star for one with all kinds.
 pub(crate) const WANTED: &str =
     "SELECT DISTINCT coalesce(w.kinds, '*') FROM webhooks AS w WHERE w.disabled_at IS NULL";
 
-/// The kinds that some webhook wants, by the rows of [`WANTED`].
+/// The kinds that some webhook receives, by the rows of [`WANTED`].
 pub(crate) fn wanted(rows: &[String]) -> EventKinds {
     if rows.iter().any(|kinds| kinds == "*") {
         return EventKinds::ALL;
@@ -75,7 +75,7 @@ const fn row_lock(dialect: Dialect, of: &'static str) -> &'static str {
     }
 }
 
-/// Place of a text in another one: not zero where it is there.
+/// Place of a text in another one: not zero if it is there.
 const fn found_in(dialect: Dialect) -> &'static str {
     match dialect {
         Dialect::Sqlite => "instr",
@@ -122,10 +122,10 @@ pub(crate) fn fan_out(dialect: Dialect, events_max: u32) -> Exchange<i64, usize>
     Exchange::new(read, |cells| cells.int(), judge)
 }
 
-/// Leases what is due, as far as there is room.
+/// Leases due deliveries, as far as there is room.
 ///
-/// Each webhook is looked at by itself, by the index of what is due of it: a backlog of one tenant hides
-/// nothing of the others, however long it is.
+/// Each webhook is read by itself, by the index of its due deliveries: a backlog of one tenant does not delay the
+/// others, however long it is.
 pub(crate) fn lease(
     dialect: Dialect,
     owner: &Node,
@@ -151,7 +151,7 @@ pub(crate) fn lease(
              WHERE i.webhook_id = h.id AND i.state = 'pending' AND i.next_at <= $1
              ORDER BY i.next_at LIMIT {per_webhook}"
         );
-        // Each database's way to look at each webhook first, and then at its deliveries by their numbers.
+        // Each database's way to read each webhook first, and then its deliveries by their numbers.
         let due = match dialect {
             Dialect::Sqlite => format!("CROSS JOIN deliveries AS d ON d.seq IN ({first})"),
             Dialect::Postgres => format!(
@@ -232,7 +232,7 @@ pub(crate) fn give_back(dialect: Dialect, owner: &Node) -> Exchange<i64, ()> {
     Exchange::new(read, |cells| cells.int(), judge)
 }
 
-/// Sets columns of these deliveries; nothing where there are none.
+/// Sets columns of these deliveries; `None` if there are none.
 fn of_numbers(
     dialect: Dialect,
     set: &str,
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
     use crate::sqlite::plans::{ledger, plan};
 
-    /// A process looks twice a second, whatever has been sent before.
+    /// A process polls twice a second, whatever has been sent before.
     #[test]
     fn what_is_done_again_and_again_finds_its_rows_by_the_index_of_those_that_wait() {
         let (connection, now) = (ledger(), Timestamp::from_micros(0));

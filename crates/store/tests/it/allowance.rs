@@ -1,4 +1,4 @@
-//! What stands beside the trail: the refunds of an actor in a day, refused attempts, and addresses.
+//! What stands beside the audit log: the refunds of an actor in a day, refused attempts, and addresses.
 
 use std::time::Duration;
 

@@ -130,7 +130,7 @@ async fn a_statement_shows_no_balance_that_was_not_there_after_the_clock_was_set
     check_periods(home, &tenant, &seen).await;
 }
 
-/// A random change of the tenant's; none where nothing was moved.
+/// A random change of the tenant's; none if nothing was moved.
 async fn step(tenant: &Tenant<'_>, dice: &mut Dice, running: &mut Vec<OperationId>) {
     let amount = i64::try_from(dice.roll(300)).unwrap() + 1;
     match (dice.roll(6), running.is_empty()) {

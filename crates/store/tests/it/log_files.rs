@@ -19,7 +19,7 @@ fn beside(scratch: &Scratch, suffix: &str) -> PathBuf {
     scratch.file().with_file_name(format!("holdfast.db{suffix}"))
 }
 
-/// True where the file alone, as a later process finds it, has the operation.
+/// True if the file alone, as a later process finds it, has the operation.
 async fn is_in_the_file(file: &std::path::Path, id: OperationId) -> bool {
     // By another process: a file that this one closes would take the locks of SQLite with it.
     let copy = file.with_file_name("later.db");

@@ -206,7 +206,7 @@ async fn payments_that_versions_before_booked_twice_are_noted(home: &impl Home) 
     for (posting, (source, reference)) in made.iter().zip(spellings) {
         respell(&mut raw, *posting, source, reference).await;
     }
-    // The rows that were changed here are mismatches with the trail, which versions before wrote alike.
+    // The rows that were changed here are mismatches with the audit log, which versions before wrote alike.
     let found = store.verify().await.unwrap();
     let noted: Vec<_> = found.notes.iter().map(|it| (it.subject, it.sentence.clone())).collect();
     let noted_of = |posting: usize, first: usize| {

@@ -27,7 +27,7 @@ const ASKS_FOR_TLS: usize = 8;
 pub(crate) enum Cut {
     /// The beginning of a transaction does not arrive.
     Begin,
-    /// The lock of the trail's head, of a command of administration, does not arrive.
+    /// The lock of the audit log's head, of a command of administration, does not arrive.
     Head,
     /// COMMIT does not arrive.
     Commit,

@@ -26,7 +26,7 @@ const MIND_NOTHING: &str = "SET session_replication_role = replica;
         LOOP EXECUTE format('ALTER %s DROP CONSTRAINT %I', it.named, it.conname); END LOOP;
     END $$";
 
-/// Leaves a book as a version before administration had it: what is found is found without the trail.
+/// Leaves a book as a version before administration had it: what is found is found without the audit log.
 pub(crate) const FORGET_TRAIL: &str = "DELETE FROM posting_details; DELETE FROM audit;
      UPDATE audit_head SET seq = 0, mac = zeroblob(32)";
 

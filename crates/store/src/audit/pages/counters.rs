@@ -1,9 +1,9 @@
-//! Counters of API keys, beside sums over all operations of those keys.
+//! Counters of API keys, compared with sums over all operations of those keys.
 //!
-//! There is no index by API key that every request would pay for, so a page of keys is one pass over
-//! all operations: the database sums `OPERATIONS` of them at a time, which bounds what it sorts, and
-//! the sums are added up here. A page has as many keys as have `WINDOWS_MAX` counters together,
-//! which is most often all of them: more keys cost more passes, and never more memory.
+//! There is no index by API key that every request would pay for, so a page of keys is one pass over all
+//! operations: the database sums `OPERATIONS` of them at a time, which bounds what it sorts, and the sums are added
+//! up here. A page has as many keys as have `WINDOWS_MAX` counters together, which is most often all of them: more
+//! keys cost more passes, and never more memory.
 //!
 //! All of a page is read in one snapshot, since a counter moves with its operation.
 
@@ -116,7 +116,7 @@ async fn keys(
     db.query(&sql, [after.into(), until.into(), limit.into()]).await?.iter().map(key).collect()
 }
 
-/// Condition: the counter `c` is one that operations tell.
+/// Condition: operations determine the counter `c`.
 fn is_compared(expected: &ExpectedCounters) -> String {
     let is_one = |counter: Counter| {
         let is_it = format!("c.counter = {}", rows::counter_code(counter));
@@ -147,7 +147,7 @@ async fn sum(
         let end = after.saturating_add(OPERATIONS);
         let binds: [Value; 4] = [after, end, *keys.start(), *keys.end()].map(Into::into);
         for row in db.query(&texts.sums, binds.clone()).await? {
-            // A row that cannot be read is reported where its operation is.
+            // A row that cannot be read is reported with its operation.
             if let Ok(Some(sums)) = sums(&row) {
                 expected.operations(&sums);
             }
@@ -171,7 +171,7 @@ struct Texts {
     sums: String,
     /// Generations between the first and the last, by the minutes of their admission.
     reopened: String,
-    /// API keys of which such a generation left no transfer, since it held nothing.
+    /// API keys of which such a generation left no transfer, since it held no amount.
     untold: String,
 }
 
@@ -264,7 +264,7 @@ fn counter(row: &QueryResult) -> Result<(Window, i64), BadRow> {
     Ok((window, cells.int()?))
 }
 
-/// Counts what belongs to no API key, or counts nothing that there is.
+/// Counts counters that belong to no API key, or that have no known kind.
 async fn orphans(db: &ReadTransaction, found: &mut Verification) -> Result<(), ReadError> {
     let of_nobody = |table: &str| {
         format!("NOT EXISTS (SELECT 1 FROM api_keys AS k WHERE k.id = {table}.api_key_id)")

@@ -84,8 +84,8 @@ pub(super) async fn check(
             Err(error) => found.unreadable(subject, &error),
         }
     }
-    // Beyond the end of the part, too: nobody else looks there, and operations that were added
-    // meanwhile have theirs in this snapshot.
+    // Beyond the end of the part, too: no other page reads there, and operations that were added meanwhile have
+    // theirs in this snapshot.
     let beyond = last.unwrap_or(i64::MAX);
     orphans(db, after, beyond, found).await?;
     late_costs(db, [after, beyond], found).await?;

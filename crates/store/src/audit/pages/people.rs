@@ -1,8 +1,9 @@
-//! People beside the trail, a page by their numbers: what they may and who gave it, whether they have a password and
-//! since when, and their link. A role that nobody gave, or a link that nobody made, is somebody's way in.
+//! People compared with the audit log, a page by their numbers: their roles and the grantors, whether they have a
+//! password and since when, and their link. A role without a grantor, or a link without a creator, is a way in for
+//! an intruder.
 //!
-//! Addresses, names and passwords are never in the trail, so that no row shows whether they are the same.
-//! Sessions are not there either. They give what a grant gives, and nothing without it.
+//! Addresses, names and passwords are never in the audit log, so no row shows whether they are the same. Sessions
+//! are not there either. They give what a grant gives, and no right without it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -41,12 +42,12 @@ const PEOPLE: TrackedThing<Person> = TrackedThing {
     certain: None,
 };
 
-/// All that rows say of a person, or all that the trail does.
+/// State of a person, by its rows or by the audit log.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Standing {
-    /// Authorities by their texts, each with the moment at which it was taken, and whoever gave it.
+    /// Authorities by their texts, each with the moment of the grant and the grantor.
     grants: BTreeMap<String, (Timestamp, Option<ActorId>)>,
-    /// Moment at which the password was set, where there is one.
+    /// Moment at which the password was set, if there is one.
     password: Option<Timestamp>,
     /// Links by their ids.
     links: BTreeMap<String, LinkStanding>,
@@ -55,7 +56,7 @@ struct Standing {
 /// The last link of a person for the operators, or for a wallet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct LinkStanding {
-    /// Authority that it gives; none where it sets a password alone.
+    /// Authority that it gives; none if it only sets a password.
     offered: Option<String>,
     /// Micros of the moment at which it ends.
     expires_at: Option<String>,
@@ -84,7 +85,7 @@ pub(super) async fn check(
     Ok(page.last)
 }
 
-/// What rows say of the people with these numbers.
+/// States of the people with these numbers, by their rows.
 async fn standings(
     db: &ReadTransaction,
     numbers: &RangeInclusive<i64>,
@@ -149,7 +150,7 @@ impl LinkStanding {
 }
 
 impl Standing {
-    /// What the trail says, by its rows about one person.
+    /// State of one person, by the rows of the audit log.
     fn told(rows: &[TrailRow]) -> Self {
         let (mut standing, mut places) = (Self::default(), LinkPlaces::default());
         for row in rows {
@@ -189,7 +190,7 @@ impl Standing {
                 }),
                 ("link_ended", Some(id), None) => drop(self.links.remove(id)),
                 ("ended_at", _, Some(_)) => self.links.clear(),
-                // Its value is nowhere: what was done says whether there is one now.
+                // Its value is never recorded: the use case shows whether there is one now.
                 ("password", _, _) => {
                     let is_set =
                         [UseCase::PersonAccept, UseCase::PersonPassword].contains(&row.use_case);
@@ -208,7 +209,7 @@ impl Standing {
         }
     }
 
-    /// Compares what rows say with what the trail does.
+    /// Compares the state by rows with the state by the audit log.
     fn compare(&self, told: &Self, subject: Subject, found: &mut Verification) {
         for (authority, (at, by)) in &self.grants {
             match told.grants.get(authority) {

@@ -1,12 +1,12 @@
-//! Postings, a page by their numbers: their amounts, and the wallets and operations that they name.
-//! What they come to is compared with the wallets, and refunds with the charges, elsewhere.
+//! Postings, a page by their numbers: their amounts, and the wallets and operations that they name. Their sums are
+//! compared with the wallets, and refunds with the charges, in other parts.
 //!
-//! A posting that came from administration has a row of the trail. It did so where it has details, which
-//! nobody else writes, and where administration made its wallet: a service of its own that posts through
-//! the ports of the domain has wallets of its own, too.
+//! A posting that came from administration has a row of the audit log. It came from there if it has details, which
+//! no other writer records, or if administration created its wallet: a service of its own that posts through the
+//! ports of the domain has wallets of its own, too.
 //!
-//! Versions before have booked one payment more than once, under spellings of its source or its id. Such deposits stay,
-//! and are noted: only people can say which of them is wrong.
+//! Earlier versions booked one payment more than once, under spellings of its source or its id. Such deposits stay,
+//! and are noted: only people can decide which of them is wrong.
 
 use holdfast_domain::PostingId;
 use holdfast_domain::admin::{DepositReference, UseCase};

@@ -1,19 +1,20 @@
-//! Resources beside the audit log, a page by their numbers: each row equals the latest entry of the audit log about it.
-//! The book has no third copy.
+//! Resources compared with the audit log, a page by their numbers: each row equals the latest entry of the audit
+//! log about it. The ledger has no third copy.
 //!
 //! | resource | made by | compared |
 //! |---|---|---|
 //! | wallet, API key | administration, and others | moment of making, fields, credentials |
 //! | admin key, person, webhook | administration alone | moment and maker, fields, credentials |
 //!
-//! A limit that was lifted by hand spends money. A key that was given another role, a credential that nobody issued, a
-//! URL that somebody put in the place of another: no sum shows them, and whoever wrote them may do and learn whatever
-//! the book knows. The bytes of a verifier are not compared; whoever has its secret alone can judge those.
+//! A limit that was lifted by hand spends money. A key that was given another role, a credential that was never
+//! issued, the URL of a stranger: no sum shows them, and their author has every right and secret of the ledger. The
+//! bytes of a verifier are not compared; only the holder of its secret can judge those.
 //!
-//! Only what the trail tells of is compared: a wallet or key that is older than the trail has other fields.
+//! Only values that the audit log has are compared: a wallet or key that is older than the audit log has other
+//! fields.
 //!
-//! A webhook is also disabled without a person: its receiver is gone, or ten deliveries in a row were dead. The
-//! trail tells what people do, so that such an end of one in force is no mismatch.
+//! A webhook is also disabled without a person: its receiver is gone, or ten deliveries in a row failed. The audit
+//! log records acts of people, so such an end of one in force is not a mismatch.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -33,7 +34,7 @@ use crate::audit::verify::{Subject, Verification};
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{Cells, Row};
 
-/// Resources read at once, with all that the trail tells of them.
+/// Resources read at once, with all their rows of the audit log.
 pub(super) const PAGE: usize = 200;
 
 /// Fields of a webhook that change without a person, too.
@@ -41,13 +42,13 @@ const DISABLED: [&str; 2] = ["disabled_at", "disabled_reason"];
 
 /// Resources of a table, as they are compared.
 pub(super) struct TrackedThing<R> {
-    /// Kind in the trail.
+    /// Kind in the audit log.
     pub(super) kind: &'static str,
     /// Alias of the table in the columns of the row.
     pub(super) alias: &'static str,
     /// Table of its credentials, and the column of their key.
     pub(super) credentials: Option<[&'static str; 2]>,
-    /// Moment of its making; with its maker, if nobody but administration makes it.
+    /// Moment of its creation; with its creator, if only administration creates it.
     pub(super) made: fn(&R) -> (Timestamp, Option<ActorId>),
     /// Fields that are compared.
     pub(super) fields: fn(&R, &TrailRecord) -> Fields,
@@ -61,7 +62,7 @@ pub(super) struct TrackedThing<R> {
 #[derive(Clone, Copy)]
 pub(super) struct CertainOrigin {
     condition: fn() -> String,
-    /// Report of a row without a trail.
+    /// Report of a row that the audit log does not have.
     missing: &'static str,
 }
 
@@ -127,7 +128,7 @@ fn webhook_fields(webhook: &WebhookRecord, told: &TrailRecord) -> Fields {
 
 /// Page of a table, compared.
 pub(super) struct ComparedPage<R> {
-    /// The resources, each with the rows of the trail about it.
+    /// The resources, each with the rows of the audit log about it.
     pub(super) records: Vec<(R, Vec<TrailRow>)>,
     /// Numbers of the rows.
     pub(super) numbers: RangeInclusive<i64>,
@@ -243,7 +244,7 @@ pub(super) async fn check_webhooks(
     Ok(WEBHOOKS.compare(db, [after, until], PAGE, found).await?.last)
 }
 
-/// Counts rows that a condition finds, and reports that they are nobody's.
+/// Counts rows that a condition finds, and reports that they have no owner.
 pub(super) async fn report_orphans(
     db: &ReadTransaction,
     (table, condition): (&str, &str),

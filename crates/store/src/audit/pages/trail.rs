@@ -1,15 +1,15 @@
-//! The trail of administration, a page by its numbers: no row is missing, each follows the one before,
-//! and the head is the last of them.
+//! The audit log of administration, a page by its numbers: no row is missing, each follows the one before, and the
+//! latest checksum is that of the last row.
 //!
-//! A MAC is checked where the server secret that made it is known. Whoever has that secret can write
-//! another trail: only a head that was printed before tells the two apart, and is compared by people.
+//! A MAC is checked if the server secret that made it is known. A thief of that secret can write another log: only
+//! a checksum that was printed before distinguishes the two, and people compare it.
 //!
-//! Each thing that the trail tells of is there. Each posting is as it was made, with what it says beside its money: a
-//! balance that was changed along with its posting adds up, and is found here. The trail and the posting are written in
-//! one transaction.
+//! Each resource of the audit log exists. Each posting is as it was made, with its details: a balance that was
+//! changed along with its posting adds up, and is found here. The audit log and the posting are written in one
+//! transaction.
 //!
-//! The request key of each row is bound to its request, for ever: where it is not, whoever repeats the request has it
-//! done once more. A key that was bound to what changed nothing has no row, and cannot be judged.
+//! The request key of each row is bound to its request, for ever: otherwise a repetition of the request would run
+//! once more. A key that is bound to a request without a change has no row, and cannot be judged.
 
 use std::collections::BTreeMap;
 
@@ -98,7 +98,7 @@ pub(super) async fn check(
     Ok(None)
 }
 
-/// A posting with all that its row of the trail tells of it.
+/// A posting with all details of its row of the audit log.
 struct MadePosting {
     posting: Posting,
     details: PostingDetails,
@@ -127,12 +127,12 @@ async fn postings(
 
 fn made_posting(cells: &mut Cells<'_>) -> Result<MadePosting, BadRow> {
     let posting = rows::posting(cells)?;
-    // A row that is gone said nothing, or is told by what it said.
+    // A row that is gone had no details, or the audit log still has them.
     let details = posting_details::joined(cells)?.unwrap_or_default();
     Ok(MadePosting { posting, details, created_at: cells.timestamp()? })
 }
 
-/// Tables of things that are never deleted, by their kinds in the trail.
+/// Tables of resources that are never deleted, by their kinds in the audit log.
 const THINGS: [(&str, &str); 6] = [
     ("wallet", "wallets"),
     ("api_key", "api_keys"),
@@ -142,7 +142,7 @@ const THINGS: [(&str, &str); 6] = [
     ("webhook", "webhooks"),
 ];
 
-/// Reports the things that rows of a page are about, and that are not there.
+/// Reports resources that rows of a page name, and that do not exist.
 async fn report_missing(
     db: &ReadTransaction,
     after: i64,
@@ -185,14 +185,14 @@ pub(super) const fn subject_of(thing: Thing) -> Option<Subject> {
     }
 }
 
-/// Compares a posting with the row of the trail that tells of its making.
+/// Compares a posting with the row of the audit log about its making.
 fn check_posting(
     row: &TrailRow,
     postings: &BTreeMap<PostingId, MadePosting>,
     found: &mut Verification,
 ) {
     let Thing::Posting(id) = row.thing else { return };
-    // A row without it tells of a request for a posting that there was.
+    // A row without it records a request for a posting that existed already.
     let is_new = row.changes.iter().any(|change| change.field == "amount_micros");
     if !is_new {
         return;
@@ -221,8 +221,8 @@ fn check_posting(
     }
 }
 
-/// Columns of the request that the key of a row is bound to. Scalar sub-queries, as in [`has_row`]: each row is looked
-/// up, whatever the server thinks of a join.
+/// Columns of the request that the key of a row is bound to. Scalar sub-queries, as in [`has_row`]: each row is
+/// looked up, whatever the server estimates of a join.
 fn bound_request() -> String {
     ["digest", "things", "created_at", "canonical_digest"]
         .map(|column| {
@@ -237,7 +237,7 @@ fn bound_request() -> String {
 /// Request that a key is bound to, and the MAC of its canonical digest, if it has one.
 type BoundRequest = (RequestRecord, Option<[u8; 32]>);
 
-/// Reads a [`bound_request`]; none where the key is bound to nothing.
+/// Reads a [`bound_request`]; none if the key is bound to none.
 fn request(cells: &mut Cells<'_>) -> Result<Option<BoundRequest>, BadRow> {
     let Some(digest) = cells.opt_bytes()? else { return Ok(None) };
     let (things, at) = (trail::things(cells)?, cells.timestamp()?);
@@ -285,9 +285,9 @@ fn is_written(
     canonical_mac(row.actor, &request, canonical, &secret.trail_key()) == mac
 }
 
-/// True where these things answer the request of a row: the thing of the row alone, or among those that were made with
-/// it. What a request changes beside them is in no answer: the keys of a wallet that is closed, and the last holder of
-/// an admin key's name.
+/// True if these resources answer the request of a row: the resource of the row, also among those that were made
+/// with it. Further changes of a request are in no answer: the keys of a wallet that is closed, and the last holder
+/// of an admin key's name.
 fn is_answered_with(row: &TrailRow, things: &[Thing]) -> bool {
     match (row.use_case, row.thing) {
         (UseCase::ApiKeyIssue, _) => things.contains(&row.thing),

@@ -1,8 +1,8 @@
-//! All that the trail tells of one thing: the last values of its fields, who made it and when, the credentials
-//! that its rotations made. Whoever audits a table of such things compares each row with its record.
+//! State of one resource by the audit log: the last values of its fields, its creator and moment, the credentials
+//! of its rotations. The audit of a table compares each row with its record.
 //!
-//! Credentials of a key are those that its issue and its rotations made, and end when the trail says so: one more
-//! of them is one more bearer, and no sum would show it.
+//! Credentials of a key are those that its issue and its rotations made, and end when the audit log has it: an
+//! additional one is one more bearer, and no sum would show it.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -16,7 +16,7 @@ use crate::audit::verify::{Subject, Verification};
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::{BadRow, Cells, FromCells, Row};
 
-/// Use cases that make a thing.
+/// Use cases that create a resource.
 const MAKERS: [UseCase; 5] = [
     UseCase::WalletCreate,
     UseCase::ApiKeyIssue,
@@ -25,7 +25,7 @@ const MAKERS: [UseCase; 5] = [
     UseCase::WebhookCreate,
 ];
 
-/// All that the trail tells of a thing.
+/// State of a resource by the audit log.
 #[derive(Default)]
 pub(super) struct TrailRecord {
     /// The last values of its fields, each with the number of its row.
@@ -36,7 +36,7 @@ pub(super) struct TrailRecord {
     rotations: Vec<Rotation>,
 }
 
-/// Row of the trail with which a thing was made.
+/// Row of the audit log about the creation of a resource.
 struct Making {
     at: Timestamp,
     by: ActorId,
@@ -50,7 +50,7 @@ struct Rotation {
     others_end_at: Option<i64>,
 }
 
-/// Credential of a key, as its row says it.
+/// Credential of a key, by its row.
 pub(super) struct CredentialRow {
     id: CredentialId,
     created_at: Timestamp,
@@ -62,8 +62,8 @@ pub(super) fn bounds(numbers: &RangeInclusive<i64>) -> [Value; 2] {
     [(*numbers.start()).into(), (*numbers.end()).into()]
 }
 
-/// Rows of the trail about the things with these numbers, by thing, each in their order. CROSS JOIN: SQLite takes
-/// the tables in this order then, and finds the rows of each thing together.
+/// Rows of the audit log about the resources with these numbers, by resource, each in their order. CROSS JOIN:
+/// SQLite takes the tables in this order then, and finds the rows of each resource together.
 pub(super) async fn trail_of(
     db: &ReadTransaction,
     (table, kind): (&str, &str),
@@ -77,7 +77,7 @@ pub(super) async fn trail_of(
     );
     let mut told: BTreeMap<[u8; 16], Vec<TrailRow>> = BTreeMap::new();
     for row in db.query(&sql, bounds(numbers)).await? {
-        // A row that cannot be read is reported with the trail.
+        // A row that cannot be read is reported with the audit log.
         let Ok(row) = TrailRow::from_cells(&mut Cells::new(&row)) else { continue };
         told.entry(row.thing.id()).or_default().push(row);
     }
@@ -111,7 +111,7 @@ pub(super) async fn credentials(
 }
 
 impl TrailRecord {
-    /// Record of a thing with these rows, the oldest first.
+    /// Record of a resource with these rows, the oldest first.
     pub(super) fn of(rows: &[TrailRow]) -> Self {
         let mut record = Self::default();
         rows.iter().for_each(|row| record.add(row));
@@ -137,12 +137,12 @@ impl TrailRecord {
         }
     }
 
-    /// Last value that the trail tells of a field.
+    /// Last value of a field in the audit log.
     pub(super) fn value(&self, field: &str) -> Option<&str> {
         self.fields.get(field).and_then(|(value, _seq)| value.as_deref())
     }
 
-    /// Compares the making of what nobody but administration makes.
+    /// Compares the creation of a resource that only administration creates.
     pub(super) fn check_making(
         &self,
         subject: Subject,
@@ -163,7 +163,7 @@ impl TrailRecord {
         }
     }
 
-    /// Compares the moment of a thing that others than administration make as well, where that made it.
+    /// Compares the moment of a resource that other services create as well, if administration created it.
     pub(super) fn check_moment(&self, subject: Subject, at: Timestamp, found: &mut Verification) {
         let Some(made) = self.made.as_ref().filter(|made| made.at != at) else { return };
         let (at, told) = (at.as_micros(), made.at.as_micros());
@@ -178,7 +178,7 @@ impl TrailRecord {
         found: &mut Verification,
     ) {
         for (field, value) in fields {
-            // What was nothing as it was made has no field in that row.
+            // A field that was empty at the creation is not in that row.
             let nothing = self.made.as_ref().map(|made| (None, made.seq));
             let Some((told, seq)) = self.fields.get(field).cloned().or(nothing) else { continue };
             if told != value {
@@ -230,7 +230,7 @@ impl TrailRecord {
         }
     }
 
-    /// End that the trail gives to a credential: of the rotations after its own, and of its key.
+    /// End that the audit log gives to a credential: of the rotations after its own, and of its key.
     fn end_after(&self, rotation: Option<usize>) -> Option<i64> {
         let later = self.rotations.iter().skip(rotation.map_or(0, |at| at.saturating_add(1)));
         let revoked = self.value("revoked_at").and_then(|at| at.parse().ok());

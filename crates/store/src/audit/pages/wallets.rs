@@ -1,9 +1,9 @@
-//! Wallets, a page by their numbers, beside the sums of all that moved them: postings, the transfers
-//! of their operations, and the holds of those that run. The database sums; no transfer leaves it.
+//! Wallets, a page by their numbers, compared with the sums of all their movements: postings, the transfers of
+//! their operations, and the holds of running ones. The database sums; no transfer leaves it.
 //!
-//! Each page is one snapshot, in which a wallet's row and its sums fit each other whatever is
-//! written meanwhile. Sums go by the index of a wallet's operations, so that SQLite, which keeps
-//! what it sorts in memory, sorts nothing but what runs.
+//! Each page is one snapshot, in which a wallet's row and its sums fit each other whatever is written meanwhile.
+//! Sums go by the index of a wallet's operations, so that SQLite, which sorts in memory, sorts only running
+//! operations.
 
 use std::collections::BTreeMap;
 
@@ -119,7 +119,7 @@ pub(super) async fn check(
     Ok((page.len() == PAGE).then_some(before))
 }
 
-/// Sums of the wallets with these numbers, those that anything has moved.
+/// Sums of the wallets with these numbers, of those that have moved.
 async fn sums(
     db: &ReadTransaction,
     after: i64,
@@ -160,7 +160,7 @@ fn sum(cells: &mut Cells<'_>) -> Result<(i64, i128), ReadError> {
 /// rows of each wallet together.
 fn transfers() -> String {
     let [available, held] = [Account::Available, Account::Held].map(|account| {
-        // Half by half: the product of a whole amount may not fit where it is the lowest there is.
+        // Half by half: the product of a whole amount may not fit if it is the lowest of all.
         let sign = sign(account);
         format!(
             "CAST(sum((t.amount >> 32) * {sign}) AS bigint),
@@ -176,8 +176,7 @@ fn transfers() -> String {
     )
 }
 
-/// Expression for the sign with which a transfer moves an account, by its leg: the domain says it of
-/// each kind.
+/// Expression for the sign with which a transfer moves an account, by its leg: the domain defines it for each kind.
 fn sign(account: Account) -> String {
     let signs = KINDS.map(|kind| {
         let sign = match kind.accounts() {

@@ -1,15 +1,15 @@
 //! Expected counters of API keys, by sums over their operations' rows.
 //!
-//! Counters of spend and of what runs are exact. Counters of requests and tokens are looked at in the windows of the
-//! last hour only: the next window forgets them, and those of minutes are deleted after two days. Rows do not tell two
-//! things of them: whether what was abandoned had been sent to anybody, and which limits an earlier
-//! generation had. So these have bounds.
+//! Counters of spend and of running operations are exact. Counters of requests and tokens are compared only in the
+//! windows of the last hour: the next window drops them, and those of minutes are deleted after two days. Rows lack
+//! two facts about them: whether an abandoned request had been sent, and the limits of an earlier generation. So
+//! these counters have bounds.
 //!
-//! An operation that did not reserve of a counter is in it where a limit was set after it had ended: at
-//! least a counter holds what was reserved of it, at most what all rows make.
+//! An operation that did not reserve of a counter is in it if a limit was set after it had ended: a counter holds
+//! at least the reservations, at most the sum of all rows.
 //!
-//! Which reservation an ending leaves standing is written down here once more, for sums of many
-//! operations: the domain says it of one.
+//! The reservation that remains after an ending is written down here once more, for sums of many operations: the
+//! domain defines it for one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ const RECENT_MICROS: i64 = 3_600 * 1_000_000;
 pub(crate) struct ExpectedCounters {
     hour_ago: Timestamp,
     windows: BTreeMap<Window, CountRange>,
-    /// API keys whose requests and tokens cannot be known: a generation that held nothing left no trace.
+    /// API keys whose requests and tokens cannot be known: a generation that held no amount left no trace.
     untold: BTreeSet<ApiKeyId>,
 }
 
@@ -37,11 +37,11 @@ struct CountRange {
     high: i128,
 }
 
-/// Sums over operations of one API key that reserved the same counters at one time and ended alike.
+/// Sums over operations of one API key that reserved the same counters at one time and ended in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OperationSums {
     pub(crate) api_key: ApiKeyId,
-    /// Begin of the minute of their admission, or of the day where that minute is not looked at.
+    /// Begin of the minute of their admission, or of the day if that minute is not compared.
     pub(crate) admitted: Timestamp,
     /// Bits of the reserved counters, in the order of [`Counter::ALL`], the first the lowest.
     pub(crate) counters: u8,
@@ -109,7 +109,8 @@ impl ExpectedCounters {
     pub(crate) fn operations(&mut self, sums: &OperationSums) {
         for counter in Counter::ALL {
             let range = sums.range(counter);
-            // What did not reserve is counted where a limit was set after it had ended: the edit sums all rows.
+            // An operation without a reservation is counted if a limit was set after it had ended: the edit sums
+            // all rows.
             let low = if sums.has_reserved(counter) { range.low } else { 0 };
             self.add(sums.api_key, counter, sums.admitted, CountRange { low, ..range });
         }
@@ -129,7 +130,7 @@ impl ExpectedCounters {
         self.untold.insert(api_key);
     }
 
-    /// Compares a counter with its range; a sentence where it does not fit.
+    /// Compares a counter with its range; a sentence if it does not fit.
     pub(crate) fn compare(&mut self, window: Window, used: i64) -> Option<String> {
         let (api_key, counter, start) = window;
         // Taken out: what is left when all rows were compared should be counted and is not.
@@ -190,7 +191,7 @@ impl OperationSums {
             (_, Unit::Micros) => 0,
             (_, Unit::Requests | Unit::Tokens) => reserved,
         };
-        // What was given up may have been proven not to have run: a row does not tell.
+        // An abandoned operation may have been proven not to have run: a row does not record it.
         let may_be_sent = self.end == Ending::Abandoned && is_of_runs(counter);
         CountRange { low: if may_be_sent { 0 } else { used }, high: used }
     }
@@ -205,7 +206,7 @@ impl OperationSums {
     }
 }
 
-/// True for counters of requests and tokens, which count runs whatever comes of them.
+/// True for counters of requests and tokens, which count runs whatever their end.
 const fn is_of_runs(counter: Counter) -> bool {
     match counter.unit() {
         Unit::Requests | Unit::Tokens => true,

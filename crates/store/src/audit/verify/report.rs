@@ -1,7 +1,6 @@
-//! Findings as JSON, for whoever keeps them between two pages, and shows them.
+//! Findings as JSON, kept between two pages, and shown to people.
 //!
-//! The members are closed: what another version has written, and this one does not know, is refused
-//! and not lost.
+//! The members are closed: a member of another version that this one does not know is refused and not lost.
 
 use holdfast_domain::ports::Cause;
 use serde_json::{Map, Value, json};
@@ -13,7 +12,7 @@ use super::{Mismatch, Subject, Verification};
 #[error("it holds no findings of an audit")]
 pub struct BadReport(#[source] Cause);
 
-/// Member that is missing, is something else than it should be, or is not known.
+/// Member that is missing, has a wrong type, or is not known.
 #[derive(Debug, thiserror::Error)]
 #[error("the member {0} is not what it should be")]
 struct BadMember(String);
@@ -41,11 +40,11 @@ impl Verification {
         members.to_string()
     }
 
-    /// Reads what [`Self::to_json`] wrote.
+    /// Reads the text of [`Self::to_json`].
     ///
     /// # Errors
     ///
-    /// Where it is anything else.
+    /// If the text is another one.
     pub fn from_json(text: &str) -> Result<Self, BadReport> {
         read(text).map_err(BadReport)
     }
@@ -102,7 +101,7 @@ fn mismatch(line: Value) -> Result<Mismatch, Cause> {
         "admin_key" => Subject::AdminKey(id.parse()?),
         "person" => Subject::Person(id.parse()?),
         "webhook" => Subject::Webhook(id.parse()?),
-        // Of the book there is one, without an id.
+        // There is one ledger, without an id.
         "book" => Subject::Book,
         _ => return Err(Box::new(BadMember(label))),
     };
@@ -121,7 +120,7 @@ impl Members {
         value.ok_or_else(|| BadMember(name.to_owned()))
     }
 
-    /// Refuses members that nobody has taken.
+    /// Refuses members that were not taken.
     fn end(self) -> Result<(), BadMember> {
         self.0.into_iter().next().map_or(Ok(()), |(name, _value)| Err(BadMember(name)))
     }

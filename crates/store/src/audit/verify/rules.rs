@@ -1,8 +1,8 @@
-//! Rules of one operation that its own row and those that belong to it must satisfy: its API key's,
-//! its wallet's, its result's, its refunds'.
+//! Rules of one operation that its own row and those that belong to it must satisfy: its API key's, its wallet's,
+//! its result's, its refunds'.
 //!
-//! Moments are compared where they were written twice, and never with each other: a clock that was
-//! set back is no mismatch.
+//! A moment is compared only with a second copy of itself, never with another moment: a clock that was set back is
+//! not a mismatch.
 
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::limits::Counter;
@@ -60,7 +60,7 @@ fn check_row(dossier: &AuditedOperation, past_holds: i128, wrong: &mut Vec<Strin
              row"
         ));
     }
-    // A hold of nothing has no transfer that would say the moment once more.
+    // A hold of zero has no transfer with a second copy of the moment.
     if operation.generation == 1 && operation.created_at != operation.admitted_at {
         wrong.push("it was made at another moment than it was admitted".to_owned());
     }
@@ -85,10 +85,10 @@ fn check_price(operation: &Operation, wrong: &mut Vec<String>) {
     }
 }
 
-/// Each generation is two versions, its admission and its end, and asking to cancel is one. An end that
-/// was recorded first is one more: only what is completed may have that, or may not. The cancel of an open
-/// operation is one more. A limit that is set while it runs is one more for each counter that the generation has
-/// by then; a row does not tell which it was admitted with.
+/// Each generation is two versions, its admission and its end, and a request to cancel is one. An end that was
+/// recorded first is one more: only a completed operation may have that, or may not. The cancel of an open
+/// operation is one more. A limit that is set while it runs is one more for each counter that the generation has by
+/// then; a row does not show which of them it was admitted with.
 fn check_version(operation: &Operation, wrong: &mut Vec<String>) {
     let is_completed = matches!(operation.phase, Phase::Completed { .. });
     let ends = u64::from(operation.generation) - u64::from(operation.phase == Phase::Leased)
@@ -172,7 +172,7 @@ fn check_result(
     }
 }
 
-/// Only the caller's secret opens what is sealed: a row shows whether it can be such a thing at all.
+/// Only the caller's secret opens a sealed result: a row shows whether it can be one at all.
 fn check_shape(ResultShape { format, nonce, sealed }: ResultShape, wrong: &mut Vec<String>) {
     if !u8::try_from(format).is_ok_and(|format| RESULT_FORMATS.contains(&format)) {
         wrong.push(format!("its result is in format {format}, which this version does not know"));

@@ -1,6 +1,6 @@
-//! The transfers of one operation, summed and checked while they are read: a key that was retried
-//! ten thousand times has tens of thousands of them. Each generation's are those of its hold and of
-//! what became of it, and no others; they say the moments that the row says.
+//! The transfers of one operation, summed and checked while they are read: a key that was retried ten thousand
+//! times has tens of thousands of them. Each generation has those of its hold and of the hold's end, and no others;
+//! their moments are those of the row.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use holdfast_domain::{Micros, Timestamp};
 
 use super::{Subject, Verification};
 
-/// A transfer of an operation as its row tells it, its accounts among it.
+/// A transfer of an operation as its row has it, with its accounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AuditEntry {
     pub(crate) generation: u32,
@@ -47,7 +47,7 @@ impl<'o> Transfers<'o> {
     /// Ends the operation: the sum that its generations before the last held.
     pub(crate) fn finish(mut self) -> i128 {
         self.close_group();
-        // A last generation without any transfer was never seen above; one that holds nothing has none.
+        // A last generation without any transfer was never seen above; one that holds zero has none.
         if !self.has_last {
             self.check(self.operation.generation, &[]);
         }
@@ -111,8 +111,8 @@ impl<'o> Transfers<'o> {
 
 fn current(operation: &Operation, transfers: &[Transfer]) -> Vec<Transfer> {
     let hold = operation.hold;
-    // What was to be cancelled is abandoned also where it is proven not to have run. What was cancelled
-    // while it was open has given its hold back already.
+    // An operation with a pending cancel is abandoned also if it is proven not to have run. An operation that was
+    // cancelled while it was open has returned its hold already.
     let has_released = transfers.iter().any(|transfer| transfer.kind == TransferKind::Release);
     let has_not_run = operation.is_cancelled_open() || operation.cancel_asked && has_released;
     let after = match &operation.phase {

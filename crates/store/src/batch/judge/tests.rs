@@ -1,8 +1,8 @@
-//! The judge over books of a few rows: what a change does to a wallet, to the counters of a key, and what
-//! it tells.
+//! The judge over batches of a few rows: the effect of a change on a wallet and on the counters of a key, and its
+//! events.
 //!
-//! Rows are made by hand and judged without a database, so each case is one change and its verdict. What
-//! the two databases make of a verdict is in the tests of the store.
+//! Rows are made by hand and judged without a database, so each case is one change and its verdict. The effect of a
+//! verdict in the two databases is in the tests of the store.
 //!
 //! No case depends on another one's rows.
 
@@ -35,7 +35,7 @@ fn admit(book: &mut Book, claim: ClaimBuilder) -> Result<Acceptance, Rejection> 
     judge(book, &sample::admission(&claim.build()))
 }
 
-/// What an event does to an operation that was just admitted by this claim.
+/// Change by an event on an operation that was just admitted by this claim.
 fn after(claim: ClaimBuilder, event: impl FnOnce(&Operation) -> Event) -> Arc<Transition> {
     let admission = sample::admission(&claim.build());
     let transition = &*admission;
@@ -164,7 +164,7 @@ fn wallets_stay_within_their_bounds() {
         "held"
     );
     assert_eq!(admit(&mut Book::default(), claim(1).hold(0)), Err(Rejection::InsufficientFunds));
-    // Only what moves no money is written where the wallet is gone.
+    // Only a change without money is written if the wallet is gone.
     let asked = after(claim(1), |_| Event::AskCancel);
     assert!(judge(&mut with_row(Book::default(), 1), &asked).is_ok());
     assert_eq!(
@@ -194,7 +194,7 @@ fn a_wallet_is_low_once_for_each_time_that_it_was_raised() {
         let (mut told, mut was_low) = (0, false);
         for n in 0..200_u128 {
             let amount = i64::try_from(dice.roll(120)).unwrap() + 1;
-            // One batch of all: the sum of its moves says nothing of what was between.
+            // One batch of all: the sum of its moves does not show the steps between.
             let amount = match dice.roll(4) {
                 0 => amount,
                 1 => -amount,

@@ -34,7 +34,7 @@ const COLUMNS: &str = "t.created_at, t.amount, w.id, w.name, w.external_id, w.cu
 const OF_POSTING: &str =
     "t.id, t.kind, t.operation_id, t.reason, d.posting_id, d.source, d.external_reference,
     d.reason, d.note";
-/// Settlements. Wallets and keys come last in the join, whatever the planner thinks of them.
+/// Settlements. Wallets and keys come last in the join, whatever the planner estimates.
 const CHARGES: &str = "FROM operations AS o CROSS JOIN transfers AS t CROSS JOIN wallets AS w
     LEFT JOIN api_keys AS k ON k.id = o.api_key_id
     WHERE t.op_seq = o.seq AND w.id = o.wallet_id AND (t.leg & 7) = 1 AND o.seq > $1 AND o.seq <= $2";
@@ -49,7 +49,7 @@ const IN_PERIOD: &str = "AND t.created_at >= $3 AND t.created_at < $4";
 pub(in crate::reading) struct LedgerPages {
     reader: ExportReader,
     query: LedgerQuery,
-    /// What is read yet, in this order.
+    /// Rows that are not read yet, in this order.
     scans: VecDeque<TableScan>,
     /// Rows that may come yet.
     room: u64,

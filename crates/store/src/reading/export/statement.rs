@@ -1,6 +1,6 @@
 //! The statement of a wallet as an export: entries in their order, which is neither that of operations nor that of
-//! postings. Each part of the two tables is counted beforehand, with the place of its first entry, and the parts are
-//! read in the order of these places:
+//! postings. Each part of the two tables is counted beforehand, with the place of its first entry, and the parts
+//! are read in the order of these places:
 //!
 //! ```text
 //! parts by their first entries    [12 … 31]   [30 … 95]   [90 … 140]
@@ -8,11 +8,11 @@
 //! read the second one          -> entries 30 … 95 join them; those before 90 go out
 //! ```
 //!
-//! So the heap holds only entries that ended after later operations began, and the order is exact, whatever the clock
-//! did.
+//! So the heap holds only entries that ended after later operations began, and the order is exact, whatever the
+//! clock did.
 //!
-//! The last number of the wallet that a first pass finds is the end of the export. Entries get their numbers under the
-//! wallet's lock: whoever sees that one sees all before it, and none of them changes any more.
+//! The last number of the wallet that a first pass finds is the end of the export. Entries get their numbers under
+//! the wallet's lock: a snapshot with that entry has all before it, and none of them changes any more.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -221,7 +221,7 @@ impl StatementPages {
         Ok(StatementExport { opening, closing, until, rows, pages: Box::new(pages) })
     }
 
-    /// Entries that no unread part has anything before.
+    /// Entries that come before every entry of an unread part.
     fn take_settled(&mut self) -> Result<Vec<StatementEntry>, Unavailable> {
         let mut page = Vec::new();
         let most = usize::try_from(EXPORT_PAGE).unwrap_or(usize::MAX);

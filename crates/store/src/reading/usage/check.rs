@@ -1,11 +1,10 @@
-//! Check of `holdfast ledger verify`: the sums of `usage_hours` are those of the operations and
-//! refunds that are summed.
+//! Check of `holdfast ledger verify`: the sums of `usage_hours` are those of the operations and refunds that are
+//! summed.
 //!
-//! Both sides are read row by row in one snapshot, and added up hour by hour, so that the memory
-//! depends on the number of hours alone. For each hour two differences must be zero: that of the
-//! sums, and that of the sums weighted with a digest of wallet, API key, model and route, which
-//! differs where a sum stands under another key than it should. Sums are 128 bits wide, so that a
-//! damaged row is reported and overflows nothing.
+//! Both sides are read row by row in one snapshot, and added up hour by hour, so that the memory depends only on
+//! the number of hours. For each hour two differences must be zero: that of the sums, and that of the sums weighted
+//! with a digest of wallet, API key, model and route, which differs if a sum is under another key than it should
+//! be. Sums are 128 bits wide, so that a damaged row is reported without an overflow.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +19,7 @@ use crate::rows::{BadRow, Cells};
 use crate::transaction::hour::{HourKey, SUM_COLUMNS, SUMS};
 use holdfast_domain::admin::report::UsageFilter;
 
-/// Hours whose mismatches are told; more are counted. Fewer than an audit lists, so that the count is listed.
+/// Hours whose mismatches are listed; more are counted. Fewer than an audit lists, so that the count is listed.
 const TOLD: usize = 500;
 /// Rows that are read at once.
 const PAGE: usize = 4_000;
@@ -47,7 +46,7 @@ struct Difference {
 #[derive(Debug, Default)]
 struct Differences(BTreeMap<i64, Difference>);
 
-/// Sentences about the book, one for each hour whose sums are not those of its operations.
+/// Sentences about the ledger, one for each hour whose sums are not those of its operations.
 pub(crate) async fn mismatches(db: &ReadTransaction) -> Result<Vec<String>, ReadError> {
     let filter = UsageFilter::default();
     let summed = summed(db).await?;
@@ -69,7 +68,7 @@ pub(crate) async fn mismatches(db: &ReadTransaction) -> Result<Vec<String>, Read
         let page = db.query(HOURS, binds(after)).await?;
         let Some(last) = page.last() else { break };
         unreadable += found.add_all(&page, row);
-        // What cannot be read leads on to nothing: it is counted, and told as a mismatch.
+        // A row that cannot be read leads to no next one: it is counted, and reported as a mismatch.
         let Ok(next) = HourKey::from_cells(&mut Cells::new(last)) else { break };
         after = Some(next);
     }
@@ -102,7 +101,7 @@ fn operation(cells: &mut Cells<'_>) -> Result<Wide, BadRow> {
     Ok(sums)
 }
 
-/// A refund is money back, and less of a margin where there is one.
+/// A refund returns money, and reduces a margin if there is one.
 fn refund(cells: &mut Cells<'_>) -> Result<Wide, BadRow> {
     let mut sums = [0; SUMS];
     let (amount, costed) = (i128::from(cells.int()?), i128::from(cells.int()?));

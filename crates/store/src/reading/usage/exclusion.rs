@@ -1,10 +1,10 @@
-//! Costs that no run can have caused, of operations that an earlier version has summed: found, and taken
-//! out of their hours.
+//! Costs that no run can have caused, of operations that an earlier version has summed: found, and taken out of
+//! their hours.
 //!
-//! The summing leaves such a cost out by itself; a version before it did not. A correction is what the
-//! rows would be with the costs left out, less what they are with them, so that the two rules cannot
-//! differ. It counts as a step of the summing: a step that was read before it is dropped, and it is
-//! dropped where a step was made since its own read. The operation itself never changes.
+//! The summing leaves such a cost out by itself; an earlier version did not. A correction is the rows with the
+//! costs left out, less the rows with them, so that the two rules cannot differ. It counts as a step of the
+//! summing: a step that was read before it is dropped, and it is dropped if a step was made since its own read. The
+//! operation itself never changes.
 
 use holdfast_domain::OperationId;
 use holdfast_domain::ports::Unavailable;
@@ -27,12 +27,11 @@ use holdfast_domain::admin::report::UsageFilter;
 const CORRECTED: usize = 1_000;
 
 impl Store {
-    /// Operations whose cost no run can have caused, and which are not excluded yet; `None` where there
-    /// are none.
+    /// Operations whose cost no run can have caused, and which are not excluded yet; `None` if there are none.
     ///
     /// # Errors
     ///
-    /// Where the database cannot be read.
+    /// If the database cannot be read.
     pub async fn absurd_costs(&self) -> Result<Option<AbsurdCosts>, Unavailable> {
         self.summing_transaction(|db| {
             Box::pin(async move {
@@ -48,7 +47,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Where the database cannot be read or written. What was taken out until then stays so.
+    /// If the database cannot be read or written. Corrections that were made until then stay.
     pub async fn exclude_costs(&self) -> Result<u64, Unavailable> {
         let mut excluded = 0;
         loop {
@@ -85,7 +84,7 @@ async fn find(db: &ReadTransaction, most: usize) -> Result<Vec<(i64, OperationId
     Ok(found)
 }
 
-/// The next correction; `None` where nothing is to be taken out.
+/// The next correction; `None` if no cost is left.
 async fn exclusion(db: &mut ReadTransaction) -> Result<Option<CostExclusion>, ReadError> {
     let excluded: Vec<i64> = find(db, CORRECTED).await?.into_iter().map(|(seq, _)| seq).collect();
     if excluded.is_empty() {
@@ -100,8 +99,8 @@ async fn exclusion(db: &mut ReadTransaction) -> Result<Option<CostExclusion>, Re
         wallets: None,
         summed_to,
     };
-    // From the first number on, each such cost is left out; an operation that is not summed yet is
-    // the same in both, and corrects nothing.
+    // From the first number on, each such cost is left out; an operation that is not summed yet is the same in
+    // both, and changes no sum.
     let (before, after) = (scope(position.operations_to), scope(0));
     let ever = i64::MIN..i64::MAX;
     let those = Selection::Ended(excluded.clone());

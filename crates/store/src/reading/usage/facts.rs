@@ -1,5 +1,5 @@
-//! The statements of usage. All of them select the keys of the groups, the currency and the sums, in
-//! that order, from one of four sources:
+//! The statements of usage. All of them select the keys of the groups, the currency and the sums, in that order,
+//! from one of four sources:
 //!
 //! ```text
 //! usage_hours    operations that are summed, by the hour in which they finished
@@ -8,8 +8,8 @@
 //! late_costs     costs that ended rows do not have, each with its operation
 //! ```
 //!
-//! Operations are selected without their refunds: whatever came of an operation, its refunds are
-//! summed by themselves.
+//! Operations are selected without their refunds: refunds are summed by themselves, whatever the state of the
+//! operation.
 
 use std::ops::Range;
 
@@ -114,8 +114,7 @@ impl Source {
         }
     }
 
-    /// Expression that tells groups apart. Months are told by their days: that is the same in both
-    /// dialects.
+    /// Expression that identifies a group. Months are identified by their days: that is the same in both dialects.
     fn key(self, dialect: Dialect, by: GroupBy) -> Expr {
         let floor = |span: i64| Expr::cust(format!("{} / {span} * {span}", self.moment()));
         match by {
@@ -137,7 +136,7 @@ impl Scope<'_> {
         all.from(usage_hour::Entity);
         self.join_wallets(&mut all, Source::Hours);
         let hour = || usage_hour::Column::Hour.into_expr();
-        // No condition where there is no bound: nothing is looked up in an index for it.
+        // No condition if there is no bound: the index is not searched for it.
         if hours.start != i64::MIN {
             all.and_where(hour().gte(hours.start));
         }
@@ -215,7 +214,7 @@ impl Scope<'_> {
         page
     }
 
-    /// Sums over the refunds with these numbers, of these operations alone.
+    /// Sums over the refunds with these numbers, only of these operations.
     pub(crate) fn refunds_of(&self, those: &Selection, postings: &Range<i64>) -> SelectStatement {
         let mut page = self.refunds(postings, &(i64::MIN..i64::MAX));
         select(&mut page, those);
@@ -239,8 +238,8 @@ impl Scope<'_> {
         page
     }
 
-    /// Finished operations with these numbers that are not noted, one by one: keys and own sums,
-    /// but for the margin. Nothing is added up, so that no row is too large.
+    /// Finished operations with these numbers that are not noted, one by one: keys and own sums, except for the
+    /// margin. They are not added up, so that no row is too large.
     pub(crate) fn each_operation(&self, numbers: Range<i64>) -> SelectStatement {
         let own = |value: Expr| -> Expr {
             Expr::from(Func::coalesce([value, 0.into()])).cast_as("bigint")
@@ -255,8 +254,7 @@ impl Scope<'_> {
         page
     }
 
-    /// Refunds with these numbers, one by one: the keys of the operation, the amount, and 1 where that
-    /// has a cost.
+    /// Refunds with these numbers, one by one: the keys of the operation, the amount, and 1 if that has a cost.
     pub(crate) fn each_refund(&self, numbers: Range<i64>) -> SelectStatement {
         let has_cost: Expr = Expr::case(self.is_costed(), 1).finally(0).into();
         let mut page = Query::select();
@@ -286,8 +284,7 @@ impl Scope<'_> {
         Column::ProviderCost.is_not_null().and(self.is_excluded().not())
     }
 
-    /// Addend of an operation for each sum, in the order of [`SUM_COLUMNS`]; nothing, or null, where it
-    /// adds nothing.
+    /// Addend of an operation for each sum, in the order of [`SUM_COLUMNS`]; zero, or null, if it adds none.
     fn values(&self) -> [Expr; SUMS] {
         let only = |those: Expr, then: Expr| -> Expr { Expr::case(those, then).into() };
         let one = |those: Expr| only(those, 1.into());
@@ -308,8 +305,8 @@ impl Scope<'_> {
         let charge = Column::Charge.into_expr();
         let cost = only(self.is_costed(), Column::ProviderCost.into_expr());
         let is_excluded = self.is_excluded();
-        // A run that may have cost something, and that nobody was charged for; or one whose charge at
-        // the gateway behind was not accepted.
+        // A run that may have had a cost, without a charge; or one whose charge at the gateway upstream was not
+        // accepted.
         let is_exposed = Column::Phase
             .eq("refused")
             .or(Expr::cust(MAY_HAVE_RUN))
@@ -318,7 +315,7 @@ impl Scope<'_> {
         let exposure = only(is_exposed, Column::Hold.into_expr());
         let excluded = one(is_excluded);
         let costed = one(self.is_costed());
-        // Nothing of what has no cost: it is absent there, and so is the difference.
+        // Null without a cost: the cost is absent there, and so is the difference.
         let margin = charge.clone().sub(cost.clone());
         [
             completed,
@@ -358,7 +355,7 @@ impl Scope<'_> {
 
     fn join_wallets(&self, select: &mut SelectStatement, source: Source) {
         let UsageFilter { wallet, api_key, model, route } = self.filter;
-        // Wallets come last in the join, whatever the planner thinks of them.
+        // Wallets come last in the join, whatever the planner estimates.
         select
             .cross_join(wallet::Entity)
             .and_where(wallet::Column::Id.into_expr().eq(source.column("wallet_id")));
@@ -423,7 +420,7 @@ fn at_place(place: usize) -> Expr {
     Expr::cust(place.to_string())
 }
 
-/// A sum over nothing.
+/// A sum over no rows.
 fn zero() -> Expr {
     Expr::cust("CAST(0 AS bigint)")
 }

@@ -1,4 +1,4 @@
-//! Summing: what has finished is added to `usage_hours`, step by step, by whichever node comes first.
+//! Summing: finished operations and refunds are added to `usage_hours`, step by step, by any of the nodes.
 //!
 //! ```text
 //! numbers      0 ........ operations_to ............ settled ............ last
@@ -6,21 +6,20 @@
 //!              | or in late_ends|
 //! ```
 //!
-//! A step reads a page of operations that are older than [`SETTLED`], those that ended late, and a
-//! page of postings, all in one snapshot; then one transaction adds what has finished, notes what
-//! runs still, strikes out what had been noted, and moves the numbers on. It counts the steps, and
-//! does nothing where another node has made one since the read: nothing is summed twice, and nothing
-//! is locked while a page is read.
+//! A step reads a page of operations that are older than [`SETTLED`], those that ended late, and a page of
+//! postings, all in one snapshot; then one transaction adds the finished ones, notes the running ones, deletes the
+//! notes of those that had been noted, and moves the numbers on. It counts the steps, and has no effect if another
+//! node has made one since the read: no row is summed twice, and no lock is held while a page is read.
 //!
-//! Nothing is missed. Below the settled number no row is added any more: whoever took a number has
-//! committed or failed long ago ([`CREATION_DISORDER`]), and on a server where somebody writes for
-//! longer than that, all wait. An operation that is passed while it is leased or recorded is noted by
-//! the step; one that is passed while it is open is noted by its next generation, in the transaction
-//! that begins that (a trigger). A noted operation is never taken from a page, only from its note,
-//! and what has finished never changes again. So no ending and no refund does anything for this.
+//! No row is missed. Below the settled number no row is added any more: every taker of a number has committed or
+//! failed long ago ([`CREATION_DISORDER`]), and on a server with a transaction that writes for longer than that,
+//! all wait. An operation that is passed while it is leased or recorded is noted by the step; one that is passed
+//! while it is open is noted by its next generation, in the transaction that begins that (a trigger). A noted
+//! operation is never taken from a page, only from its note, and a finished one never changes again. So endings and
+//! refunds have no work for this.
 //!
-//! Clocks: a row is put into the hour of its own moment, whatever the order of moments; a clock that
-//! was set back makes steps early or late by as much, and no sum wrong.
+//! Clocks: a row is put into the hour of its own moment, whatever the order of moments; a clock that was set back
+//! makes steps early or late by as much, and no sum wrong.
 
 use std::time::Duration;
 
@@ -42,7 +41,7 @@ use crate::store::Store;
 use crate::transaction::hour::{self, HourKey, HourSums, SummingPosition, SummingStep, WideSums};
 use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 
-/// Age at which an operation is summed: nobody is still committing one that is older.
+/// Age at which an operation is summed: no transaction of an older one is still open.
 const SETTLED: Duration = Duration::from_secs(600);
 const _: () = assert!(SETTLED.as_secs() > 2 * CREATION_DISORDER.as_secs());
 
@@ -76,11 +75,11 @@ struct SettledNumbers {
 }
 
 impl Store {
-    /// Sums one page of what has finished some time ago. Any number of nodes may do so at once.
+    /// Sums one page of operations and refunds that finished some time ago. Any number of nodes may do so at once.
     ///
     /// # Errors
     ///
-    /// Where the database cannot be read or written. Then nothing was summed.
+    /// If the database cannot be read or written. Then no row was summed.
     pub async fn sum_usage(&self) -> Result<SummingProgress, Unavailable> {
         self.sum_usage_older_than(SETTLED).await
     }
@@ -122,15 +121,15 @@ impl Store {
     }
 }
 
-/// The next step; `None` where there is nothing to sum.
+/// The next step; `None` if there is no row to sum.
 async fn step(db: &ReadTransaction, age: Duration) -> Result<Option<SummingStep>, ReadError> {
     let before = summed(db).await?;
     let settled = settled(db, before, age).await?;
     let next = |from, to| pages(from..to, PAGE).next().unwrap_or(from..from);
     let page = next(before.operations_to, settled.operations);
     let postings = next(before.postings_to, settled.postings);
-    // Of numbers that were passed alone: a later one is noted when it is reopened, and waits for its
-    // page, which leaves it to its note. Struck before that, it would be summed once more.
+    // Only of numbers that were passed: a later one is noted when it is reopened, and waits for its page, which
+    // leaves it to its note. Deleted before that, it would be summed once more.
     let passed = before.operations_to.into();
     let ended: Vec<i64> = column(db, ENDED, [i64::from(LATE).into(), passed]).await?;
     if page.is_empty() && postings.is_empty() && ended.is_empty() {

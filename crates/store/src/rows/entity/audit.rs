@@ -1,4 +1,4 @@
-//! `audit`: the trail of administration.
+//! `audit`: the audit log of administration.
 
 use holdfast_domain::admin::audit::TrailRow;
 use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};

@@ -1,4 +1,4 @@
-//! `audit_addresses`: network addresses beside the trail, kept for a while.
+//! `audit_addresses`: network addresses of audit log rows, kept for a while in a table of their own.
 
 use sea_orm::entity::prelude::*;
 

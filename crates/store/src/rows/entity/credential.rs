@@ -1,5 +1,5 @@
-//! `credentials`: the names and ends of what proves that somebody bears an API key. The verifier is no
-//! column here: nothing that is listed needs it, and a derived `Debug` would print it.
+//! `credentials`: the names and ends of the credentials of API keys. The verifier is not a column here: no list
+//! needs it, and a derived `Debug` would print it.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `events`: what people and their machines are told of.
+//! `events`: events for people and their webhooks.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,6 +1,6 @@
 //! `operations`: one row a request key, with its hold, its usage record and its settlement.
 //!
-//! None of its relations is a foreign key, and none is missing in a book that is whole.
+//! None of its relations is a foreign key, and none is missing in an intact ledger.
 
 use sea_orm::entity::prelude::*;
 

@@ -1,4 +1,4 @@
-//! `posting_details`: what postings say beside their money.
+//! `posting_details`: source, external reference, reason and note of postings.
 
 use holdfast_domain::PostingId;
 use holdfast_domain::admin::{DepositReference, PostingDetails};

@@ -7,10 +7,10 @@ use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
 use super::BadDatabaseUrl;
 
-/// Parameters after `?`; the driver would pass over anything else in silence, or almost.
+/// Parameters after `?`; the driver would skip others in silence, or almost.
 const PARAMETERS: [&str; 6] =
     ["host", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name"];
-/// Application name of a connection where the URL has none.
+/// Application name of a connection if the URL has none.
 const APPLICATION: &str = "holdfast";
 /// The port of a server whose URL names none.
 const PORT: u16 = 5432;
@@ -37,7 +37,7 @@ impl ServerDatabase {
             return Err(BadDatabaseUrl::Parameter);
         }
         let said = UrlParts::of(address, names.contains(&"host")).ok_or(BadDatabaseUrl::Server)?;
-        // The driver begins with what the environment says; what the URL leaves out is said here.
+        // The driver begins with the environment's values; parts that the URL leaves out are set here.
         let mut options: PgConnectOptions = url.parse().map_err(bad)?;
         // Of PGOPTIONS: a URL with options of its own was refused above.
         if options.get_options().is_some() {
@@ -75,11 +75,11 @@ struct UrlParts {
 }
 
 impl UrlParts {
-    /// None where it names no user, no database, or no host, unless that stands elsewhere.
+    /// None if it names no user, no database, or no host, unless a parameter has that.
     fn of(address: &str, has_host: bool) -> Option<Self> {
         let (_scheme, rest) = address.split_once("://")?;
         let (authority, database) = rest.split_once('/')?;
-        // The last `@`, as the driver does: a password may have one that nobody encoded.
+        // The last `@`, as in the driver: a password may have one that was not encoded.
         let (user, place) = authority.rsplit_once('@')?;
         let (name, password) = user.split_once(':').unwrap_or((user, ""));
         let host = !place.is_empty() && !place.starts_with(':');
@@ -93,7 +93,7 @@ impl UrlParts {
     }
 }
 
-/// True where the server is on this machine: nobody stands between.
+/// True if the server is on this machine: no network is between.
 fn is_local(options: &PgConnectOptions) -> bool {
     let host = options.get_host();
     let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();

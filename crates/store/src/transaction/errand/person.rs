@@ -120,7 +120,7 @@ fn authority_of(person: PersonId, authority: Authority) -> [Value; 3] {
 }
 
 fn put_link(dialect: Dialect, link: &PersonLink, token: TokenHash) -> Statement {
-    // The authority of a first owner is always the same, and stands in no column.
+    // The authority of a first owner is always the same, and has no column.
     let authority = match link.purpose {
         LinkPurpose::Accept(authority) => Some(authority),
         LinkPurpose::SetPassword | LinkPurpose::FirstOwner => None,

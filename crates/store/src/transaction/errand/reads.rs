@@ -31,7 +31,7 @@ use crate::rows::person::authority;
 use crate::rows::{self, BadRow, Cells, FromCells as _, Row};
 use crate::schema::{Dialect, blob};
 
-/// The head of the trail.
+/// The head of the audit log.
 pub(crate) const HEAD: &str = "SELECT h.seq, h.mac FROM audit_head AS h WHERE h.id = 1";
 
 /// The request that a key of an actor is bound to.
@@ -52,7 +52,7 @@ pub(crate) const REFUNDED_SINCE: &str = "SELECT CAST(coalesce(sum((SELECT CASE
         FROM postings AS t WHERE t.id = a.thing_id)), 0) AS bigint)
     FROM audit AS a
     WHERE a.actor = $1 AND a.use_case = 'posting.refund' AND a.created_at >= $2";
-/// The few jobs that have not ended, by the index of what is to do; each with the rows of the trail about it.
+/// The few jobs that have not ended, by the index of what is to do; each with the rows of the audit log about it.
 const PENDING_JOB: &str = "SELECT j.id FROM jobs AS j WHERE j.finished_at IS NULL
     AND EXISTS (SELECT 1 FROM audit AS a WHERE a.thing_id = j.id AND a.thing_kind = 'job'
         AND a.actor = $1)
@@ -249,7 +249,7 @@ impl<T: Tx> Facts for Reads<'_, T> {
         self.one(statement, operation).await
     }
 
-    /// By the clock that dates the trail.
+    /// By the clock that dates the audit log.
     async fn refunded_today(&mut self, wallet: WalletId) -> Result<Micros, Self::Error> {
         let now = self.now.as_micros();
         let midnight = now.saturating_sub(now.rem_euclid(DAY_MICROS));
@@ -301,8 +301,8 @@ impl<T: Tx> Facts for Reads<'_, T> {
     }
 }
 
-/// The deposit that has a reference. Versions before have booked spellings of one source as several payments: the
-/// row that is spelled alike comes last, which is the one that is taken, and else the first that was booked.
+/// The deposit that has a reference. Earlier versions booked spellings of one source as several payments: the row
+/// with the same spelling comes last, which is the one that is taken, and else the first that was booked.
 fn referenced(dialect: Dialect, reference: &DepositReference) -> Statement {
     let [sources, references] = reference.spellings();
     let lowered: Vec<_> = sources.iter().map(|source| source.to_ascii_lowercase()).collect();
@@ -331,7 +331,7 @@ fn taken_among(dialect: Dialect, scope: NameScope, column: &str, values: &[&Stri
             vec![blob(own.to_bytes())],
         ),
         NameScope::ApiKeys(wallet, own) => {
-            // No key has the id of zeros: it excludes nothing.
+            // No key has the id of zeros: it excludes none.
             let own = own.unwrap_or(ApiKeyId::from_u128(0));
             let from = format!(
                 "SELECT k.{column} FROM api_keys AS k

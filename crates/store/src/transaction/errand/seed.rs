@@ -83,7 +83,7 @@ impl EndedSums {
         dialect.statement(&sql, [blob(self.api_key.to_bytes()), self.until.into()])
     }
 
-    /// Adds the row of a chunk; true where it was the last chunk.
+    /// Adds the row of a chunk; true if it was the last chunk.
     pub(crate) fn add(&mut self, cells: &mut Cells<'_>) -> Result<bool, BadRow> {
         let count: usize = cells.small()?;
         self.until = cells.opt_int()?.unwrap_or(self.until);
@@ -99,7 +99,7 @@ impl EndedSums {
         Ok(count < CHUNK)
     }
 
-    /// The statements that seed a counter in its window of this moment; none where these sums are of other
+    /// The statements that seed a counter in its window of this moment; none if these sums are of other
     /// windows or counters.
     pub(super) fn seed(
         &self,
@@ -130,8 +130,8 @@ impl EndedSums {
 /// Statement that sets the counter's bit in the rows that run.
 fn reserve(dialect: Dialect, counter: Counter, start: Timestamp) -> String {
     let code = rows::counter_code(counter);
-    // Only those of the window: the counters of earlier ones stay as they are.
-    // Those that run are few, whatever the key has: SQLite takes the index of the key without the sign.
+    // Only those of the window: the counters of earlier ones stay as they are. Running operations are few, however
+    // many the key has: SQLite takes the index of the key without the sign.
     let by_running = match dialect {
         Dialect::Sqlite => "+",
         Dialect::Postgres => "",

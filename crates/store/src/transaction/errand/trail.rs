@@ -1,4 +1,4 @@
-//! The trail and the bound request keys as rows.
+//! The audit log and the bound request keys as rows.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use sea_orm::{Statement, Value};
 use crate::rows::{BadRow, Cells};
 use crate::schema::{Dialect, blob};
 
-/// Age at which addresses and counts that stand beside the trail are deleted.
+/// Age at which addresses and counts that are kept with the audit log are deleted.
 pub(crate) const BESIDE_TRAIL: Duration = Duration::from_secs(90 * 86_400);
 const HOUR_MICROS: i64 = 3_600_000_000;
-/// Rows of the trail that one statement inserts: 1,200 binds. A wallet that is closed has one for each of its keys, and
+/// Rows of the audit log that one statement inserts: 1,200 binds. A wallet that is closed has one for each of its keys, and
 /// all others wait meanwhile.
 pub(crate) const ROWS_MAX: usize = 100;
 
-/// The last row of the trail, as a head.
+/// The last row of the audit log, as a head.
 pub(crate) const LAST: &str = "SELECT a.seq, a.mac FROM audit AS a ORDER BY a.seq DESC LIMIT 1";
 
 const INSERT_ADDRESS: &str = "INSERT INTO audit_addresses (audit_seq, address)";
@@ -31,7 +31,7 @@ pub(crate) fn head(cells: &mut Cells<'_>) -> Result<TrailHead, BadRow> {
     Ok(TrailHead { seq: cells.small()?, mac: cells.bytes()? })
 }
 
-/// The address of the actor for each of these rows, where there is one.
+/// The address of the actor for each of these rows, if there is one.
 pub(crate) fn insert_addresses(
     dialect: Dialect,
     rows: &[TrailRow],
@@ -106,7 +106,7 @@ pub(crate) fn canonical(
     Ok(Some((CanonicalDigest::from_bytes(digest), mac)))
 }
 
-/// Reads the things that [`bind`] wrote.
+/// Reads the resources that [`bind`] wrote.
 pub(crate) fn things(cells: &mut Cells<'_>) -> Result<Vec<Thing>, BadRow> {
     cells.parse(|text: String| text.split(',').map(Thing::parse).collect())
 }

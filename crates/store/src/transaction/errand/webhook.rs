@@ -11,7 +11,7 @@ use crate::schema::{Dialect, blob};
 /// Before the update: the dead deliveries of a webhook that is enabled are counted anew.
 const COUNT_ANEW: &str =
     "UPDATE webhooks SET dead_in_a_row = 0 WHERE id = $1 AND disabled_at IS NOT NULL";
-/// On its way to one webhook alone: nobody else fans it out.
+/// Already addressed to one webhook: no fan-out takes it.
 const INSERT_EVENT: &str =
     "INSERT INTO events (id, kind, wallet_id, created_at, data, is_fanned_out)
     VALUES ($1, $2, $3, $4, $5, TRUE)";

@@ -1,10 +1,9 @@
-//! Writes of a command, as statements that are the same text for both databases, but for the numbers of
-//! entries: a wallet of SQLite counts its own, a server has a sequence.
+//! Writes of a command, as statements that are the same text for both databases, except for the numbers of entries:
+//! a wallet of SQLite counts its own, a server has a sequence.
 //!
-//! Each kind of write is one statement, or two where rows hang together (a posting and its details,
-//! the keys of a wallet and their credentials). All settings of a row are written at once, as the
-//! effect has them: which of them changed is the trail's to say. A balance is set and not added to,
-//! because its row is locked and was read.
+//! Each kind of write is one statement, or two if rows belong together (a posting and its details, the keys of a
+//! wallet and their credentials). All settings of a row are written at once, as the effect has them: the audit log
+//! records which of them changed. A balance is set and not added to, because its row is locked and was read.
 //!
 //! Binds are numbered in the order of their first use, which both drivers agree on.
 
@@ -48,7 +47,7 @@ const INSERT_CREDENTIAL: &str = "INSERT INTO credentials (id, api_key_id, verifi
 const END_CREDENTIALS: &str = "UPDATE credentials SET ends_at = $2
     WHERE api_key_id = $1 AND (ends_at IS NULL OR ends_at > $2)";
 
-/// The statements of a write, in order; none where it seeds counters, and these sums are not for them.
+/// The statements of a write, in order; none if it seeds counters, and these sums are not for them.
 pub(crate) fn statements(
     dialect: Dialect,
     write: &AccountWrite,

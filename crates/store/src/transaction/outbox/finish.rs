@@ -1,12 +1,12 @@
-//! Results of tries: each delivery's next state, and its webhook's.
+//! Results of delivery attempts: each delivery's next state, and its webhook's.
 //!
-//! All results that a process has at hand are kept in one transaction, so that many tries that end at
-//! once are one write and not as many. The rows are locked in the order of webhooks and deliveries:
-//! two processes that keep results of the same webhooks wait for each other, and never in a circle.
+//! All results of a process are kept in one transaction, so that many attempts that end at once are one write and
+//! not as many. The rows are locked in the order of webhooks and deliveries: two processes that keep results of the
+//! same webhooks wait for each other, and never in a circle.
 //!
-//! Several tries of one webhook may be among them. What one of them does to the webhook (its row of
-//! dead deliveries, its end) is what the next one is judged by, as if each had a transaction of its
-//! own: one of them disables it, and one event tells that.
+//! Several attempts of one webhook may be among them. The effect of one on the webhook (its count of failed
+//! deliveries in a row, its end) is the state by which the next one is judged, as if each had a transaction of its
+//! own: one of them disables it, and one event reports that.
 
 use std::collections::HashMap;
 
@@ -89,7 +89,7 @@ pub(crate) fn finish(
                 let after = delivery.after(next);
                 statements.push(end(dialect, &finished, next, now));
                 statements.extend(count_dead(dialect, delivery.webhook, after));
-                // Of several tries at once one disables it, and one event tells that.
+                // Of several attempts at once one disables it, and one event reports that.
                 if let FollowUp::Disable(reason) = next
                     && !delivery.webhook.is_disabled
                 {
@@ -106,9 +106,9 @@ pub(crate) fn finish(
 }
 
 impl LeasedDelivery {
-    /// What follows the result of a try of it.
+    /// Next step after the result of an attempt.
     fn follow_up(&self, FinishedTry { result, random, .. }: &FinishedTry) -> FollowUp {
-        // A test has one try, and says nothing about the deliveries of a row.
+        // A test has one attempt, and does not count among the deliveries in a row.
         let history = if self.is_test {
             DeliveryHistory { tries_failed: u32::MAX, dead_in_a_row: 0 }
         } else {
@@ -156,8 +156,8 @@ fn end(dialect: Dialect, finished: &FinishedTry, next: FollowUp, now: Timestamp)
     )
 }
 
-/// Statement that counts a webhook's dead deliveries, where their number has changed: most deliveries
-/// are of webhooks without dead ones, whose row is left alone. The row is locked.
+/// Statement that counts a webhook's failed deliveries, if their number has changed: most deliveries are of
+/// webhooks without failed ones, whose row stays as it is. The row is locked.
 fn count_dead(dialect: Dialect, before: WebhookState, after: WebhookState) -> Option<Statement> {
     let sql = "UPDATE webhooks SET dead_in_a_row = $2 WHERE id = $1";
     let binds = [blob(after.id.to_bytes()), i64::from(after.dead_in_a_row).into()];

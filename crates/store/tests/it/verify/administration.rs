@@ -1,4 +1,4 @@
-//! Who may administer, and who is told: admin keys, people and webhooks that were changed by hand, where the trail
+//! Who may administer, and who is told: admin keys, people and webhooks that were changed by hand, where the audit log
 //! says otherwise. Each rule is broken by one statement, and mended again.
 
 use std::time::Duration;
@@ -86,7 +86,7 @@ async fn fill(home: &impl Home) {
             "edited" => WebhookAction::Rotate { webhook: id, server_secret: secret().id() },
             "asked" => WebhookAction::Disable(id),
             _ => {
-                // As deliveries do it, without a row of the trail.
+                // As deliveries do it, without a row of the audit log.
                 let by_itself = format!(
                     "UPDATE webhooks SET disabled_at = 7, disabled_reason = 'gone',
                      edited = edited + 1 WHERE description = '{description}'"

@@ -1,4 +1,4 @@
-//! Fields of postings, wallets, API keys and requests that the trail tells of, each changed by hand alone: no sum shows
+//! Fields of postings, wallets, API keys and requests that the audit log tells of, each changed by hand alone: no sum shows
 //! them, and each is mended again before the next.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Rows that were changed by hand so that all sums fit, and that the trail says otherwise: postings along with
+//! Rows that were changed by hand so that all sums fit, and that the audit log says otherwise: postings along with
 //! the wallet's balance, the terms of wallets and API keys, and what administration never made.
 
 use std::time::Duration;

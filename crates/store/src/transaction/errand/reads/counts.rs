@@ -1,7 +1,7 @@
 //! Reads of counts that are judged by a bound.
 //!
-//! A count of what a wallet has ends at its bound: the bound is all that is judged, and a wallet may have a million
-//! rows that are not in force. An index has those in force alone.
+//! A count of a wallet's rows ends at its bound: only the bound is judged, and a wallet may have a million rows
+//! that are not in force. An index has only those in force.
 
 use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::admin::{Count, EmailAddress};
@@ -89,8 +89,8 @@ pub(super) fn statement(dialect: Dialect, of: Count<'_>, now: Timestamp) -> Stat
     }
 }
 
-/// People of a wallet, and people who are invited there by a link of this version or of the one before, but for whoever has the address. One more than the bound is
-/// read of each: the person of the address may be among them.
+/// People of a wallet, and people who are invited there by a link of this version or of the one before, except for
+/// the person of the address. One more than the bound is read of each: the person of the address may be among them.
 fn people(dialect: Dialect, wallet: WalletId, email: &EmailAddress, bound: u32) -> Statement {
     let (is_of_email, mut binds) = of_email(email);
     let (wallet_at, limit_at) = (binds.len().saturating_add(1), binds.len().saturating_add(2));

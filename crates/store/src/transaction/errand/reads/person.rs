@@ -17,7 +17,7 @@ pub(super) const OWNERS_KEYS: &str =
     "SELECT count(*), count(CASE WHEN a.ends_at IS NULL THEN 1 END)
     FROM admin_keys AS a WHERE a.role = 'owner'
     AND a.id <> $1 AND a.revoked_at IS NULL AND (a.ends_at IS NULL OR a.ends_at > $2)";
-/// Whoever cannot sign in is no owner that another one could be left to.
+/// A person who cannot sign in does not count as another owner.
 pub(super) const OWNERS: &str =
     "SELECT count(*) FROM people AS p WHERE p.id <> $1 AND p.ended_at IS NULL
     AND EXISTS (SELECT 1 FROM person_passwords AS w WHERE w.person_id = p.id)
