@@ -1,17 +1,18 @@
-//! Authentication: finds out who bears a credential, and how many requests its API key has in flight.
+//! Authentication: finds the bearer of a credential, and the number of requests that its API key has in flight.
 //!
 //! ```text
 //! bearer ─ cache ──────────────────────────────── caller
 //!             └ unknown keys ─ credential ─ wallet ─┘
 //! ```
 //!
-//! The cache answers almost every request without the store. What it does not know passes the bounds of
-//! [`UnknownKeyLimiter`], which keep made-up credentials from the database, and is then read and proven. A secret is
-//! compared by its verifier under the server's secret that the row names, so that a copy of the table lets nobody in.
+//! The cache answers almost every request without the store. A credential that is not in it passes the bounds of
+//! [`UnknownKeyLimiter`], which keep made-up credentials from the database, and is then read and proven. A secret
+//! is compared by its verifier under the server's secret that the row names, so a copy of the table does not help
+//! an intruder.
 //!
-//! A refusal never tells which of missing, malformed, unknown, revoked or expired a credential is. A
-//! store that does not answer is never taken for a credential that is not there: a 401 makes a client
-//! give up, a 503 makes it retry.
+//! A refusal never reveals which of missing, malformed, unknown, revoked or expired a credential is. A store that
+//! does not answer is never taken for a credential that does not exist: a 401 makes a client give up, a 503 makes
+//! it retry.
 
 mod credential_cache;
 mod in_flight;
@@ -61,7 +62,7 @@ pub struct Caller {
     pub(crate) limits_revision: u64,
     /// Name of that wallet, for the log.
     pub wallet_name: String,
-    /// True where nothing new runs on that wallet.
+    /// True if no new run may begin on that wallet.
     pub(crate) is_wallet_suspended: bool,
     /// Keys derived under the server secret that writes.
     keys: DerivedKeys,
@@ -77,13 +78,13 @@ impl Caller {
 /// Failure of an authentication.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
-    /// Missing, malformed, unknown, revoked or expired: a caller is never told which.
+    /// Missing, malformed, unknown, revoked or expired: one answer for all of them.
     #[error("the API key is not valid")]
     Invalid,
     /// Not looked up: too many invalid ones came from this address.
     #[error("too many API keys that are not valid")]
     TooManyUnknown,
-    /// Store not readable, and nothing cached.
+    /// Store not readable, and no cached credential.
     #[error("API keys cannot be checked")]
     Unavailable(#[source] Unavailable),
 }
@@ -110,8 +111,7 @@ impl Authentication {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Invalid`] for whatever is wrong with it; [`AuthError::TooManyUnknown`] where that was not
-    /// looked at.
+    /// [`AuthError::Invalid`] for every fault of it; [`AuthError::TooManyUnknown`] if it was not looked up.
     pub(crate) async fn authenticate(
         &self,
         bearer: &str,
@@ -169,7 +169,7 @@ impl Authentication {
             self.unknown_keys.on_missing(bearer.id);
             return Err(AuthError::Invalid);
         };
-        // Not remembered where this fails: the credential is there, and its bearer may be somebody else.
+        // Not remembered if this fails: the credential exists, but its bearer may be another one.
         self.check(bearer, &known)?;
         let ends_at = known.ends_at();
         let wallet = self.wallets.find(known.api_key.wallet).await;
@@ -202,8 +202,7 @@ impl Authentication {
         self.read_caller(&caller.bearer).await
     }
 
-    /// Counts a request of this caller until the guard is dropped; `None` where `max` are in
-    /// flight.
+    /// Counts a request of this caller until the guard is dropped; `None` if `max` are in flight.
     pub(crate) fn enter(&self, caller: &Caller, max: usize) -> Option<InFlight> {
         self.in_flight.enter(caller.api_key.id, max)
     }

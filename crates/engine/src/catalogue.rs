@@ -23,7 +23,7 @@ pub struct Model {
     pub contract: Contract,
     /// Other names by which requests may name it; each of one model only.
     pub aliases: Vec<ModelAlias>,
-    /// Time-outs of its calls.
+    /// Timeouts of its calls.
     pub timeouts: Timeouts,
     /// The largest body of a request for it.
     pub body_bytes: usize,
@@ -40,12 +40,12 @@ pub struct Model {
 pub enum Guarantee {
     /// At most one: a call whose outcome is unknown is the last.
     OneRun,
-    /// A call whose outcome is unknown goes to the next route as well, as long as nobody has heard any
-    /// of its answer, and its provider does not ask again by itself. The operator bears what it cost.
+    /// A call whose outcome is unknown goes to the next route as well, unless a part of its answer was sent, or its
+    /// provider repeats the call by itself. The operator bears its cost.
     OneCharge,
 }
 
-/// Time-outs of a call.
+/// Timeouts of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     /// To a connection that the request can be written to.
@@ -74,7 +74,7 @@ pub struct Route {
     pub provider: String,
     /// Name of the model at that provider.
     pub model: Arc<str>,
-    /// Prices that the operator pays there, where they are configured.
+    /// Prices that the operator pays there, if they are configured.
     pub cost: Option<Arc<ProviderCost>>,
     /// Lower is tried first.
     pub priority: u32,
@@ -91,7 +91,7 @@ impl Route {
         [&*self.provider, "/", &*self.model].concat()
     }
 
-    /// Tells whether both lead to the same provider's same model.
+    /// True if both lead to the same provider's same model.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.provider == other.provider && self.model == other.model
     }
@@ -122,7 +122,7 @@ impl Catalogue {
         self.aliases.get(alias).cloned()
     }
 
-    /// The id that a name stands for: itself, or the model of an alias.
+    /// The id of a name: the name itself, or the model of an alias.
     #[must_use]
     pub fn id_of(&self, name: &str) -> Option<PublicModelId> {
         let id = PublicModelId::try_from(name).ok();

@@ -1,5 +1,5 @@
-//! Counts of how operations end, each from an outcome that this process brought about: by a run, a
-//! retry, a look-up, a cancel, a heartbeat or the reconciler. Not what another process brought about.
+//! Counts of the endings of operations, each from an outcome that this process brought about: by a run, a retry, a
+//! look-up, a cancel, a heartbeat or the reconciler. Outcomes of other processes are not counted.
 
 use holdfast_domain::conduct::{Conclusion, Reconciliation};
 use holdfast_domain::operation::Snapshot;
@@ -20,8 +20,8 @@ impl Metrics {
         self.money.expose(operation);
     }
 
-    /// Counts what was given up or settled for whoever ran it, and logs whose it was: a process that was
-    /// killed tells nothing of it. What it used up was counted when its result was recorded.
+    /// Counts an operation that was given up or settled for its owner, and logs the owner: a process that was
+    /// killed cannot log it. Its usage was counted when its result was recorded.
     pub(crate) fn count_found(&self, found: Reconciliation) -> Snapshot {
         if let Some(operation) = found.snapshot.operation.as_ref().filter(|_row| found.moved) {
             let phase = operation.phase.label();

@@ -7,15 +7,15 @@
 //! | [`runner`](crate::runner) | the operations of this process, their tapes and their endings |
 //! | [`front`](crate::front) | submissions, replies, look-ups, cancels |
 //!
-//! Beside them it holds the [live configuration](crate::live_config), which each request carries through them, and the
-//! [statistics](crate::statistics) that requests leave.
+//! It also holds the [live configuration](crate::live_config), which each request carries through them, and the
+//! [statistics](crate::statistics) of requests.
 //!
-//! An owner names only those above it. What two owners share (the registry of runs, metrics, room for results) is
-//! made once at the start; a request copies pointers and makes none.
+//! An owner names only those above it. Parts that two owners share (the registry of runs, metrics, room for
+//! results) are made once at the start; a request copies pointers and creates none.
 //!
-//! A drain ends in this order, and no other: nothing new is taken; operations finish, or are cut at the deadline, and
-//! commit their endings; heartbeat and reconciler end; the name is given back. A lease that ended earlier would let
-//! another process reap operations that this one is about to settle.
+//! A drain ends in this order, and no other: new requests are refused; operations finish, or are cut at the
+//! deadline, and commit their endings; heartbeat and reconciler end; the name is given back. A lease that ended
+//! earlier would let another process reap operations that this one is about to settle.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ use crate::tape::RunRegistry;
 /// The storage ports that an engine works on.
 #[derive(Debug, Clone)]
 pub struct Ports {
-    /// Operations and the book.
+    /// Operations and the ledger.
     pub journal: Arc<dyn Journal>,
     /// Leases of processes.
     pub nodes: Arc<dyn Nodes>,
@@ -77,7 +77,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// A [`StartError`] where the name cannot be taken.
+    /// A [`StartError`] if the name cannot be taken.
     pub async fn start(
         ports: Ports,
         secrets: Secrets,
@@ -99,12 +99,12 @@ impl Engine {
             running: Arc::clone(&running),
             metrics: Arc::clone(&metrics),
         };
-        // First of all that can fail: without the name nothing else may begin.
+        // First of all steps that can fail: without the name no other may begin.
         let membership = Membership::enter(parts, &options).await?;
         let (own_keys, own_wallets) = (Arc::clone(&keys), Arc::clone(&wallets));
         let authentication =
             Arc::new(Authentication::new(own_keys, own_wallets, Arc::clone(&secrets)));
-        // Without an address of its own a node asks no other one either: both sides have to be configured.
+        // A node without an address of its own does not query others either: both sides have to be configured.
         let relays = options.relay.clone();
         let relays = relays.map(|own| Arc::new(Relays::new(own, nodes, Arc::clone(&metrics))));
         let runner = Runner::new(RunnerParts {
@@ -131,7 +131,7 @@ impl Engine {
         membership.begin(&authentication, &options);
         let live = Arc::new(LiveConfig::new(serving, &runner.metrics));
         membership.keepers.spawn(Arc::clone(&runner).end_reaped(Arc::clone(&live)));
-        // Bound to a name, where the type becomes that of the trait.
+        // Bound to a name, so that the type becomes that of the trait.
         let shared = Arc::clone(&membership);
         let lease: Arc<dyn LeaseState> = shared;
         statistics.watch_breakers(Arc::downgrade(&lease), &live);
@@ -144,7 +144,7 @@ impl Engine {
         self.live.get()
     }
 
-    /// Serves what begins from now on by another configuration. Nothing that runs changes.
+    /// Serves later requests by another configuration. Running ones keep theirs.
     pub fn replace_serving(&self, serving: ServingConfig) {
         self.live.replace(serving, &self.runner.metrics);
     }
@@ -153,8 +153,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Invalid`] for whatever is wrong with it; [`AuthError::TooManyUnknown`] where that was not
-    /// looked at.
+    /// [`AuthError::Invalid`] for every fault of it; [`AuthError::TooManyUnknown`] if it was not looked up.
     pub async fn authenticate(&self, bearer: &str, peer: IpAddr) -> Result<Arc<Caller>, AuthError> {
         self.authentication.authenticate(bearer, peer, || self.membership.node.now()).await
     }
@@ -173,7 +172,7 @@ impl Engine {
         self.front.complete(submission)
     }
 
-    /// Prices a body: what a completion of it would hold now. Binds nothing and reads nothing but memory.
+    /// Prices a body: the hold that a completion of it would have now. Binds no key and reads only memory.
     ///
     /// # Errors
     ///
@@ -182,8 +181,8 @@ impl Engine {
         self.front.quote(request).await
     }
 
-    /// Shows an operation of this API key; reconciles stale work as a retry would, and never runs
-    /// anything. Cancel safe.
+    /// Shows an operation of this API key; reconciles stale work as a retry would, and never starts a run. Cancel
+    /// safe.
     pub async fn look_up(
         &self,
         caller: &Caller,
@@ -192,8 +191,8 @@ impl Engine {
         self.front.look_up(caller, request_key).await
     }
 
-    /// Asks for the end of an operation of this API key, and shows how it stands: leased where its
-    /// owner was asked. Cancel safe: a cancel that was asked for stays asked for.
+    /// Requests the end of an operation of this API key, and shows its state: leased if its owner has the request.
+    /// Cancel safe: a requested cancel stays requested.
     pub async fn cancel(
         &self,
         caller: &Caller,
@@ -206,7 +205,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Fails where the store does not work, or the wallet is gone.
+    /// Fails if the store does not work, or the wallet is gone.
     pub async fn account(&self, caller: &Caller) -> Result<Account, LookupError> {
         self.front.account(caller).await
     }
@@ -216,16 +215,16 @@ impl Engine {
         self.front.readiness().await
     }
 
-    /// Text of a run of this process, for another node that knows its result key; `None` for any other, for
-    /// a run that is not here or is not heard while it runs, and where too many hear.
+    /// Text of a run of this process, for another node that knows its result key; `None` for any other node, for a
+    /// run that is not here or has no log of chunks, and if too many relays are open.
     #[must_use]
     pub fn relay(&self, request: &RelayRequest) -> Option<RelayAnswer> {
         // Of now, not of the run: the limit bounds what this process has in hand at this moment.
         self.front.relay(request, self.live.get().rules.waiters_per_operation)
     }
 
-    /// Does work on a large result that takes milliseconds, beside what else the process does. `None`
-    /// where it panicked, which was logged. Cancel safe: dropped work goes on and is for nobody.
+    /// Runs work on a large result that takes milliseconds off the runtime's workers. `None` if it panicked, which
+    /// was logged. Cancel safe: dropped work goes on, and its result is dropped.
     pub async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -233,13 +232,13 @@ impl Engine {
         self.front.results.run_blocking(work).await
     }
 
-    /// The database's clock, as well as this process can tell: prices are in force by it.
+    /// The database's clock, as well as this process knows it: prices are in force by it.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.membership.node.now()
     }
 
-    /// Notes that a request of this caller is refused, for the statistics. It waits for nothing.
+    /// Notes a refused request of this caller, for the statistics. It does not wait.
     pub fn note_refusal(&self, caller: &Caller, mut facts: RefusalFacts) {
         let key = (caller.api_key.id, caller.api_key.wallet);
         // Any other name is a text of the caller's, and no row may keep one.
@@ -275,19 +274,19 @@ impl Engine {
         self.front.waiters()
     }
 
-    /// Says that it is not ready from now on, and takes everything all the same: whoever watches
-    /// readiness sends elsewhere before anything is refused.
+    /// Reports not ready from now on, and accepts all requests all the same: load balancers send to other nodes
+    /// before a request is refused.
     pub fn announce_end(&self) {
         self.front.leaving.cancel();
     }
 
-    /// Takes nothing new from now on.
+    /// Refuses new requests from now on.
     pub fn stop_admitting(&self) {
         self.front.draining.cancel();
     }
 
-    /// Lets what runs finish until `patience` ends, cuts the rest, commits every ending, and gives
-    /// the name back. Says whether everything came to its end by itself.
+    /// Lets running operations finish until `patience` ends, cuts the rest, commits every ending, and gives the
+    /// name back. True if all of them finished by themselves.
     pub async fn drain(&self, patience: Duration) -> bool {
         self.stop_admitting();
         let tasks = &self.runner.tasks;
@@ -306,7 +305,7 @@ impl Engine {
             }
         }
         self.statistics.flush_at_end().await;
-        // Last: with the name gone, another process may reap whatever is still leased to this one.
+        // Last: with the name gone, another process may reap operations that are still leased to this one.
         self.membership.leave().await;
         // After the background, which begins them as well.
         let ends = &self.runner.chain_ends;

@@ -32,9 +32,9 @@ pub enum RequestFailure {
         /// Id or alias that was probably meant, of the models that the API key may use.
         meant: Option<Arc<str>>,
     },
-    /// Nothing new runs for the API key until it is resumed.
+    /// No new run for the API key until it is resumed.
     ApiKeySuspended,
-    /// Nothing new runs on the wallet until it is resumed.
+    /// No new run on the wallet until it is resumed.
     WalletSuspended,
     /// The API key may not use the model.
     ModelNotAllowed,
@@ -53,7 +53,7 @@ pub enum RequestFailure {
         hold: Micros,
         /// Balance a moment later, if it is less than the hold.
         available: Option<Micros>,
-        /// Whether the API key may see the balance.
+        /// Visibility of the balance to the API key.
         visibility: BalanceVisibility,
     },
     /// The wallet has less available than the hold, and the ends of operations that run may make up for it.
@@ -62,7 +62,7 @@ pub enum RequestFailure {
         hold: Micros,
         /// The wallet's amounts.
         balance: HeldBalance,
-        /// Whether the API key may see them.
+        /// Visibility of both to the API key.
         visibility: BalanceVisibility,
     },
     /// A limit of the API key is reached.
@@ -75,7 +75,7 @@ pub enum RequestFailure {
     TooManyResults(OperationId),
     /// The key is bound to another request.
     OtherRequest,
-    /// Still running when the caller's patience ended.
+    /// Still running when the caller's wait ended.
     InProgress(OperationId),
     /// Outcome unknown for good: may have run, and was not charged.
     OutcomeUnknown(OperationId),
@@ -92,18 +92,18 @@ pub enum RequestFailure {
     ResultExpired(OperationId, Box<UsageRecord>),
     /// Completed; another credential sealed the content.
     ResultSealed(OperationId, Box<UsageRecord>),
-    /// The store does not take or give what is needed; with the operation where the key is bound.
+    /// The store fails to write or read a row; with the operation if the key is bound.
     Storage(Option<OperationId>),
     /// Completed but for its settlement, which the store refuses: this will be its charge.
     Recorded(OperationId, Micros),
     /// A limit of the process is reached: waiting commits, or bytes of answers that arrive or are on the way.
     Overloaded,
-    /// Process draining: nothing new is taken.
+    /// Process draining: no new request is accepted.
     Draining,
     /// Ended, with content that does not open with the credential that sealed it: a bug or
     /// tampering, logged as an error. A retry does not help.
     Unreadable(OperationId, Option<Box<UsageRecord>>),
-    /// A bug, told to the operator.
+    /// A bug, which is logged for the operator.
     Internal(Option<OperationId>),
 }
 
@@ -117,7 +117,7 @@ pub struct HeldBalance {
 }
 
 impl RequestFailure {
-    /// Operation that it is about, where the key is bound and the caller may know.
+    /// Operation that it is about, if the key is bound and the caller may know.
     pub(crate) const fn operation(&self) -> Option<OperationId> {
         match self {
             Self::InProgress(id)

@@ -1,19 +1,19 @@
 //! The front: requests of authenticated callers, from their raw body to a reply.
 //!
 //! ```text
-//! submit ─ admission ─► runner                     a key that nobody runs: claim, then follow the tape
+//! submit ─ admission ─► runner                     a key without a run: claim, then follow the tape
 //!    ├──── attach ────► tape                       a run of this process
 //!    └──── follow ────► row poller, relay          a run of another process: its row, and its text
-//!                          └─► reply               what a tape or a row says to this caller
-//! views, cancel ─────────► membership, runner      other questions about operations
+//!                             └─► reply            a tape or a row in the form for this caller
+//! views, cancel ─────────► membership, runner      other requests about operations
 //! quote ── admission                               the hold of a request that is not sent
 //! ```
 //!
-//! Every future in here may be dropped at any await, because callers hang up: whatever has to finish is a task of
-//! the [`runner`](crate::runner), and cancelling a wait cancels nothing else.
+//! Every future in here may be dropped at any await, because callers hang up: work that has to finish is a task of
+//! the [`runner`](crate::runner), and cancelling a wait cancels only the wait.
 //!
-//! From the first moment of a drain it takes nothing new; what it has begun to tell is told to its end, or to the
-//! drain's deadline.
+//! From the first moment of a drain it accepts no new request; an answer that has begun is sent to its end, or to
+//! the drain's deadline.
 
 mod admission;
 mod cancel;
@@ -44,8 +44,8 @@ use crate::runner::Runner;
 #[derive(Debug)]
 pub(crate) struct Front {
     pub(crate) results: Arc<ResultLimiter>,
-    /// Drain signal: from its first moment nothing new is taken.
-    /// Set where the end is announced, and everything is taken still.
+    /// Drain signal: from its first moment no new request is accepted. Set while the end is announced, and all
+    /// requests are still accepted.
     pub(crate) leaving: CancellationToken,
     pub(crate) draining: CancellationToken,
     /// Cut signal at the drain's deadline: streams of other processes' runs end.
@@ -57,7 +57,7 @@ pub(crate) struct Front {
     wallets: Arc<dyn Wallets>,
     secrets: Arc<Secrets>,
     row_poller: Arc<RowPoller>,
-    /// Relays to other nodes; without them a run elsewhere is followed by its row alone.
+    /// Relays to other nodes; without them a run of another node is followed only by its row.
     relays: Option<Arc<Relays>>,
     readable: ReadinessCache,
 }
@@ -106,7 +106,7 @@ impl Front {
         self.relays.as_ref()?.serve(&self.runner.running, request, waiters_max)
     }
 
-    /// Tells whether this process drains, or has lost its name to another one.
+    /// True if this process drains, or has lost its name to another one.
     fn takes_nothing_new(&self) -> bool {
         self.draining.is_cancelled() || self.membership.node.superseded.is_cancelled()
     }

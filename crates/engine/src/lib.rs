@@ -1,9 +1,9 @@
-//! The engine: operations as tasks that outlive their callers, and everything around them in one
-//! process: admission, sealing, routes, heartbeat, reconciler, drain.
+//! The engine: operations as tasks that outlive their callers, and their surroundings in one process: admission,
+//! sealing, routes, heartbeat, reconciler, drain.
 //!
-//! What is true is decided in `holdfast-domain`; this crate brings time, tasks and randomness to it.
-//! It knows no HTTP and no SQL. An operation is a task on a set that drain waits for; whoever asked
-//! for it reads its [`tape`](crate) and may go away at any moment.
+//! `holdfast-domain` decides what is true; this crate brings time, tasks and randomness to it. It knows no HTTP and
+//! no SQL. An operation is a task on a set that drain waits for; its caller reads its [`tape`](crate) and may go
+//! away at any moment.
 
 mod authentication;
 mod catalogue;

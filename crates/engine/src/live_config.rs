@@ -1,12 +1,12 @@
-//! Live configuration: where a request finds the [`ServingConfig`] of its moment.
+//! Live configuration: the place at which a request finds the [`ServingConfig`] of its moment.
 //!
 //! ```text
 //! reload ──▶ replace ──▶ current ──▶ taken once by each request, and kept to the end of its operation
 //! ```
 //!
 //! A reload replaces it as a whole and never changes it in place: a request is judged, routed and billed by one set
-//! of models and prices, and two configurations live at once while older requests end. Never in here: reading
-//! or checking of a configuration, and the limits of connections, which are the listeners' own.
+//! of models and prices, and two configurations live at once while older requests end. Never in here: reading or
+//! checking of a configuration, and the limits of connections, which are the listeners' own.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

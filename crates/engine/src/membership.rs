@@ -2,17 +2,17 @@
 //! tasks that keep shared rows in order for as long as it lives.
 //!
 //! ```text
-//! heartbeat  ── renews ──► node row           ── looks ──► operations leased to this node
-//! reconciler ── looks ───► due operations     ── deletes ► results past their time
-//!            ── tells ───► notices
-//! requests   ── ask ─────► conduct: one operation is judged, reaped or settled
+//! heartbeat  ── renews ──► node row           ── reads ──► operations leased to this node
+//! reconciler ── polls ───► due operations     ── deletes ► results past their time
+//!            ── writes ──► notices
+//! requests   ── call ────► conduct: one operation is judged, reaped or settled
 //! ```
 //!
-//! Everything that changes an operation's row goes through the domain's [`Conduct`], which is made here because its
-//! guards are this process's own knowledge: whether other nodes' dead leases may be believed, and whether a task of
-//! this process is alive. Leases and clocks carry only liveness; safety rests on claim ids and guarded writes.
+//! Every change of an operation's row goes through the domain's [`Conduct`], which is made here because its guards
+//! are this process's own knowledge: whether other nodes' dead leases may be believed, and whether a task of this
+//! process is alive. Leases and clocks carry only liveness; safety rests on claim ids and guarded writes.
 //!
-//! Both tasks begin anew where they panic, and end after the operations, so that a draining process keeps its lease
+//! Both tasks begin anew if they panic, and end after the operations, so that a draining process keeps its lease
 //! until its last ending is committed.
 
 mod backoff;
@@ -55,7 +55,7 @@ pub(crate) struct Membership {
     pub(crate) keepers: TaskTracker,
     /// Signal that ends the background tasks, after all operations have ended.
     pub(crate) background: CancellationToken,
-    /// What refused claims and the reconciler noticed, to be told by the reconciler.
+    /// Notices of refused claims and of the reconciler, which the reconciler writes to the outbox.
     pub(crate) notices: Notices,
     /// Operations that were given up here, whose runs elsewhere are to be ended.
     pub(crate) reaped: ReapedOperations,
@@ -103,7 +103,7 @@ impl Membership {
         let entering = async move {
             let lease = NodeLease::enter(&*port, &own).await?;
             if let Some(relay) = &own.relay {
-                // Before anything is claimed: whoever finds a row of this node finds its address as well.
+                // Before any claim: a process that finds a row of this node finds its address as well.
                 let advertised = port.advertise(lease.node(), &relay.address).await;
                 advertised.map_err(StartError::Unavailable)?;
             }
@@ -112,7 +112,7 @@ impl Membership {
         let node = match &options.heartbeat_runtime {
             Some(runtime) => {
                 let entered = runtime.spawn(entering).await;
-                // Nobody aborts this task: it has panicked, or come to its end.
+                // This task is never aborted: it has panicked, or come to its end.
                 entered.unwrap_or_else(|ended| resume_unwind(ended.into_panic()))?
             }
             None => entering.await?,
@@ -198,8 +198,8 @@ impl Membership {
         Conduct { orphan_grace: conduct.orphan_grace.filter(|_grace| !is_here), ..conduct }
     }
 
-    /// Reaps or settles one operation where that is allowed, and returns its row; an error after
-    /// `COMMIT_WAIT` without a verdict of the store. Cancel safe.
+    /// Reaps or settles one operation if that is allowed, and returns its row; an error after `COMMIT_WAIT` without
+    /// a verdict of the store. Cancel safe.
     pub(crate) async fn reconcile_operation(
         &self,
         id: OperationId,

@@ -1,7 +1,7 @@
 //! The engine's metrics with labels: their names, and their series from the start. A series that begins with its
-//! first event shows no growth to who watches it, so that whatever may be alarmed on begins at zero.
-//! Counters that every operation moves are looked up once. Not here: when it is counted; and counters without
-//! labels, which the catalogue registers, and which a place counts that few operations reach.
+//! first event shows no growth to its alerts, so every series with an alert begins at zero. Counters that every
+//! operation moves are looked up once. Not here: the places that count; and counters without labels, which the
+//! catalogue registers, and which are counted in places that few operations reach.
 
 mod calls;
 mod money;
@@ -28,8 +28,8 @@ const OUTCOMES: [&str; 5] = ["completed", "recorded", "open", "refused", "abando
 /// Phases to which the reconciler brings an operation.
 const RESTS: [&str; 4] = ["completed", "open", "refused", "abandoned"];
 
-/// Outcomes of relays that this process asks for: all was read, some was, the other node
-/// refused, or it was not reached.
+/// Outcomes of relays that this process requests: all was read, some was, the other node refused, or it was not
+/// reached.
 const RELAYED: [&str; 4] = ["whole", "cut", "refused", "unreached"];
 
 /// Metrics of this process's operations.
@@ -45,7 +45,7 @@ pub(crate) struct Metrics {
 pub(crate) type LabelledCounter = (&'static str, Counter);
 
 impl Metrics {
-    /// Shows everything at zero.
+    /// Shows all series at zero.
     pub(crate) fn begin() -> Self {
         Self {
             outcomes: OUTCOMES.map(|it| (it, registered(counter!(OPERATIONS, "outcome" => it)))),
@@ -66,12 +66,12 @@ impl Metrics {
         increment(&self.rests, phase);
     }
 
-    /// A relay that another process was asked for came to this.
+    /// Counts the outcome of a relay that was requested of another process.
     pub(crate) fn relayed(&self, outcome: &str) {
         increment(&self.relays, outcome);
     }
 
-    /// Shows the money of models that are paid in these currencies, with nothing in it.
+    /// Shows the money of models that are paid in these currencies, at zero.
     pub(crate) fn begin_models<'m>(
         &self,
         models: impl Iterator<Item = (&'m str, BTreeSet<Currency>)>,
@@ -79,15 +79,15 @@ impl Metrics {
         for (model, currencies) in models {
             for currency in currencies {
                 self.money.begin(model, currency);
-                // Whoever renders metrics asks the store, and sets it.
+                // The renderer of metrics reads it from the store, and sets it.
                 gauge!(HOLDS_MICROS, "currency" => currency.to_string()).increment(0.0);
             }
         }
     }
 }
 
-/// Shows the class of a provider's calls that somebody must act on, with no call in it. The other
-/// classes are many, and each has a series for every bucket.
+/// Shows the class of a provider's calls that needs an operator's action, at zero. The other classes are many, and
+/// each has a series for every bucket.
 pub(crate) fn begin_provider(provider: &str) {
     drop(calls::upstream(provider, NotRunProof::Account.label()));
     for reason in UsageReason::ALL {

@@ -13,17 +13,17 @@ use crate::relay_transport::RelayOptions;
 pub struct Options {
     /// Node name and incarnation of this process.
     pub node: Node,
-    /// Mode in which the name is taken. With [`LeaseMode::Take`] a lock elsewhere proves that
-    /// nobody else has it, and the process never expires itself.
+    /// Mode in which the name is taken. With [`LeaseMode::Take`] a lock outside the database proves that no other
+    /// process has it, and the process never expires itself.
     pub entry: LeaseMode,
     /// Length of the lease that one heartbeat renews.
     pub lease: Duration,
     /// Between two heartbeats.
     pub heartbeat: Duration,
-    /// The runtime that heartbeats run on; without one, that of the engine. One of its own is held up by
-    /// nothing that the engine's does, so that a lease does not end under a process that works.
+    /// The runtime that heartbeats run on; without one, that of the engine. One of its own is never held up by the
+    /// engine's work, so that a lease does not end under a process that works.
     pub heartbeat_runtime: Option<Handle>,
-    /// Relays between the processes on one database; none where this is unset.
+    /// Relays between the processes on one database; none if this is unset.
     pub relay: Option<RelayOptions>,
     /// After the end of a dead lease, before its operations are reaped.
     pub orphan_grace: Duration,
@@ -54,13 +54,12 @@ impl Options {
     pub const STREAM_BYTES_MAX: usize = 32 << 20;
     /// The most that is read of an answer, as its provider sends it. A longer one is ended there.
     pub const RECEIVED_BYTES_MAX: usize = 2 * Self::STREAM_BYTES_MAX;
-    /// Earlier operations that one request looks up for what its provider wants back: those of its newest
-    /// turns.
+    /// Earlier operations that one request looks up for the states of its provider: those of its newest turns.
     pub const LOOK_UPS_MAX: usize = 256;
     /// Look-ups of one request that run at once.
     pub const LOOK_UPS_AT_ONCE: usize = 8;
-    /// The most bytes that are kept of what a provider wants back of one answer.
+    /// The most bytes that are kept of a provider's state of one answer.
     pub const STATE_BYTES_MAX: usize = 4 << 20;
-    /// Time that a deadline adds to a model's total time-out.
+    /// Time that a deadline adds to a model's total timeout.
     pub const DEADLINE_MARGIN: Duration = Duration::from_secs(60);
 }

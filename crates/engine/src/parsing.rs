@@ -1,7 +1,7 @@
 //! Parse places: large bodies are parsed and compared on threads of their own, few at once.
 //!
-//! One API key has one place at most, and its other bodies wait for that one: they do not stand before the bodies of
-//! other API keys.
+//! One API key has one place at most, and its other bodies wait for that one: they do not queue before the bodies
+//! of other API keys.
 //!
 //! A place is taken until the work has ended, not until its caller hangs up: a thread cannot be cut.
 
@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::results::{KeyPlaces, on_thread};
 
-/// Large bodies that are parsed at once: as many threads, and as much memory beside the bodies.
+/// Large bodies that are parsed at once: as many threads, and as much memory besides the bodies.
 const PARSED_AT_ONCE: usize = 2;
 
 /// Places of large bodies that are parsed at once.

@@ -1,5 +1,5 @@
-//! Status of the limits by the minute for one request: read off the receipt of its claim, so that
-//! nobody reads them again.
+//! Status of the limits by the minute for one request: read off the receipt of its claim, without another read of
+//! the store.
 
 use std::time::Duration;
 
@@ -18,8 +18,7 @@ pub struct RateLimitWindow {
     pub resets_in: Duration,
 }
 
-/// The limits by the minute that an API key has. None of them is known for an answer that claimed
-/// nothing.
+/// The limits by the minute that an API key has. None of them is known for an answer without a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RateLimitStatus {
     /// Runs a minute.
@@ -36,7 +35,7 @@ impl RateLimitStatus {
         operation: &Operation,
         now: Timestamp,
     ) -> Self {
-        // Computed, not read: the counters may have moved on by others since, which the next claim tells.
+        // Computed, not read: the counters may have moved on by others since, which the next claim shows.
         let readings = readings.with_moves(&operation.corrections());
         Self::of(limits, &readings, operation.admitted_at, now)
     }
@@ -55,7 +54,7 @@ impl RateLimitStatus {
         let rate = |limit: Option<u64>, counter: Counter| {
             let (limit, used) = (limit?, readings.used(counter)?);
             let remaining = limit.saturating_sub(u64::try_from(used).unwrap_or(0));
-            // Of the minute that the claim counted in, also where the run has lasted into a later one.
+            // Of the minute that the claim counted in, also if the run has lasted into a later one.
             let resets_in = counter.window_end(claimed_at)?.since(now);
             Some(RateLimitWindow { limit, remaining, resets_in })
         };

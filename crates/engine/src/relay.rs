@@ -1,16 +1,16 @@
-//! Relays: the text of a run, sent to another process on the same database while it is generated, so that a
-//! stream which is joined there is as live as here. Two nodes share no secret and do not trust addresses.
-//! The asking node proves that it knows the operation's result key, which only the bearer of the credential
-//! yields. The records are sealed under a key of both nodes' nonces. A relay therefore travels without TLS:
-//! whoever listens, answers or asks without the credential gains nothing.
+//! Relays: the text of a run, sent to another process on the same database while it is generated, so that a stream
+//! which is joined there is as live as here. Two nodes share no secret and do not trust addresses. The requesting
+//! node proves that it knows the operation's result key, which only the bearer of the credential yields. The
+//! records are sealed under a key of both nodes' nonces. A relay therefore travels without TLS: an eavesdropper, a
+//! false node and a false request without the credential gain nothing.
 //!
 //! ```text
-//! asks:    operation, claim, nonce, K("relay ask", result key ‖ claim ‖ nonce)
-//! answers: nonce, then records sealed under K("relay tape", result key ‖ claim ‖ both nonces)
+//! request:  operation, claim, nonce, K("relay ask", result key ‖ claim ‖ nonce)
+//! response: nonce, then records sealed under K("relay tape", result key ‖ claim ‖ both nonces)
 //! ```
 //!
-//! A relay carries text and no ending: the outcome of an operation is in its row alone. The transport is
-//! behind [`RelayTransport`](crate::relay_transport::RelayTransport).
+//! A relay carries text and no ending: the outcome of an operation is only in its row. The transport is behind
+//! [`RelayTransport`](crate::relay_transport::RelayTransport).
 
 mod client;
 mod record;
@@ -28,12 +28,12 @@ pub(crate) use self::client::RelayEvent;
 use crate::metrics::Metrics;
 use crate::relay_transport::RelayOptions;
 
-/// Relays of a process at once, those that it tells and those that it hears each for themselves.
+/// Relays of a process at once, counted separately for those that it sends and those that it receives.
 const RELAYS_MAX: usize = 256;
 
-/// Silence of a run after which the asking node gets a ping.
+/// Silence of a run after which the requesting node gets a ping.
 const PING_AFTER: Duration = Duration::from_secs(15);
-/// Silence after which the asking node takes a relay for cut: three pings.
+/// Silence after which the requesting node takes a relay for cut: three pings.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
 /// Relays of a process, in both directions.
@@ -57,7 +57,7 @@ impl Relays {
     }
 }
 
-/// Takes a place among the relays; `None` where none is free: a relay never waits.
+/// Takes a place among the relays; `None` if none is free: a relay never waits.
 fn try_permit(places: &Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     Arc::clone(places).try_acquire_owned().ok()
 }

@@ -1,5 +1,5 @@
-//! The port between processes of one database: what a node asks for, what it is told, and how it is reached.
-//! What is proven and sealed in it is the business of [`relay`](crate::relay); HTTP implements the transport.
+//! The port between processes of one database: a node's request, its answer, and the transport between them. Proofs
+//! and seals in it are the business of [`relay`](crate::relay); HTTP implements the transport.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,22 +21,22 @@ pub struct RelayOptions {
     pub transport: Arc<dyn RelayTransport>,
 }
 
-/// Request for a relay: it carries no credential, and nothing of the caller's request.
+/// Request for a relay: it carries no credential, and no part of the caller's request.
 #[derive(Debug, Clone, Copy)]
 pub struct RelayRequest {
     /// Operation to be relayed.
     pub operation: OperationId,
     /// Claim under which it runs there.
     pub claim: ClaimId,
-    /// Nonce of the asking node, for this relay alone.
+    /// Nonce of the requesting node, for one relay.
     pub nonce: RelayNonce,
-    /// Proof that the asking node knows the operation's result key.
+    /// Proof that the requesting node knows the operation's result key.
     pub proof: RelayProof,
 }
 
 /// Answer to a relay request: sealed bytes in pieces of any size, which may be cut.
 pub struct RelayAnswer {
-    /// Nonce of the answering node, for this relay alone.
+    /// Nonce of the answering node, for one relay.
     pub nonce: RelayNonce,
     /// Sealed records. Only the end record proves that they are complete, never the end of this.
     pub records: BoxStream<'static, Bytes>,
@@ -46,7 +46,7 @@ debug_as!(RelayAnswer: "RelayAnswer");
 
 /// Transport to other nodes.
 pub trait RelayTransport: fmt::Debug + Send + Sync {
-    /// Asks the node at this address, directly; `None` where it tells nothing to whoever asks so.
+    /// Sends the request to the node at this address, directly; `None` if the node refuses it.
     fn ask(&self, address: NodeAddress, request: RelayRequest) -> RelayFuture;
 }
 

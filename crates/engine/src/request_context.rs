@@ -32,7 +32,7 @@ const HEAD_WAIT: Duration = Duration::from_secs(5);
 pub enum RunMode {
     /// Run.
     RunOrReplay,
-    /// Nothing: neither run nor offer a reservation.
+    /// No run: neither a claim nor the offer of a reservation.
     ReplayOnly,
 }
 
@@ -42,7 +42,7 @@ pub type MemoryReservation = Arc<dyn fmt::Debug + Send + Sync>;
 /// A chat completion request of an authenticated caller.
 #[derive(Debug, Clone)]
 pub struct Submission {
-    /// Serving configuration of this request to its end, whatever a reload brings meanwhile.
+    /// Serving configuration of this request to its end, also over reloads.
     pub serving: Arc<ServingConfig>,
     /// Authenticated caller.
     pub caller: Arc<Caller>,
@@ -55,15 +55,15 @@ pub struct Submission {
     /// Reservation of the memory of a large body, kept until the run that it began has ended: the request that was read
     /// of it is as large.
     pub memory: Option<MemoryReservation>,
-    /// The most that may be held, where the caller says so, or why that cannot be read. A retry that
+    /// The most that may be held, if the caller sets it, or the reason why its value cannot be read. A retry that
     /// does not run ignores it.
     pub max_charge: Result<Option<Micros>, Arc<BadRequest>>,
-    /// Patience of an attached caller, after which it hears that the operation still runs.
+    /// Longest wait of an attached caller, after which it gets the failure that the operation still runs.
     pub patience: Duration,
-    /// Counts for the API key until the answer is made and the run that it started has ended: who hangs
+    /// Counts for the API key until the answer is made and the run that it started has ended: a caller that hangs
     /// up does not have less in flight.
     pub in_flight: Arc<InFlight>,
-    /// Trace of the request; `None` where traces are off.
+    /// Trace of the request; `None` if traces are off.
     pub trace: Option<Arc<RequestTrace>>,
 }
 

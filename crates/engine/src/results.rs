@@ -1,23 +1,23 @@
-//! Large results on their way to callers: how many bytes of them may be in memory at once, for an API key
-//! and for the process.
+//! Large results on their way to callers: how many bytes of them may be in memory at once, for an API key and for
+//! the process.
 //!
-//! A load brings small results along and withholds the bytes of large ones. Those are read only once there
-//! is room for them, so that memory is taken after it was counted, never before:
+//! A load brings small results along and withholds the bytes of large ones. Those are read only once there is room
+//! for them, so that memory is taken after it was counted, never before:
 //!
 //! ```text
 //! load (length only) → room of the API key → room of the process → a place to read and open → reader
 //! ```
 //!
-//! The API key's room comes first: a key that asks for more than its share waits for itself, and keeps
-//! nothing from others meanwhile. Room is waited for a short while, first come, first served; who was told
-//! at once that there is none would come back at once. It is given back with the last of the bytes, which
-//! is when the connection has written them: [`Bytes`] carry it along.
+//! The API key's room comes first: a key that requests more than its share waits for itself, and keeps no room from
+//! others meanwhile. Room is waited for a short while, first come, first served; a caller that was refused at once
+//! would come back at once. It is given back with the last of the bytes, which is when the connection has written
+//! them: [`Bytes`] carry it along.
 //!
-//! The answer of a run that has just ended is not among these: it is one copy for all who waited for it, and
-//! each of them has its place among the requests of its API key until it is written.
+//! The answer of a run that has just ended is not among these: it is one copy for all who waited for it, and each
+//! of them has its place among the requests of its API key until it is written.
 //!
-//! Megabytes are opened and rendered on a thread of their own, few at once: on a worker of the runtime they
-//! would keep every other request waiting for that long.
+//! Megabytes are opened and rendered on a thread of their own, few at once: on a worker of the runtime they would
+//! keep every other request waiting for that long.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -71,7 +71,7 @@ impl KeyPlaces {
         if let Some(known) = keys.get(&api_key).and_then(Weak::upgrade) {
             return known;
         }
-        // Only if a key is new: those that read all the time do not look through the others.
+        // Only if a key is new: keys that read all the time do not search the others.
         keys.retain(|_key, places| places.strong_count() > 0);
         let places = Arc::new(Semaphore::new(self.per_key));
         keys.insert(api_key, Arc::downgrade(&places));
@@ -168,7 +168,7 @@ fn to_bytes(units: u32) -> usize {
 }
 
 impl ResultLimiter {
-    /// A row's content for a caller: opened at once where the load brought it along. Cancel safe.
+    /// A row's content for a caller: opened at once if the load brought it along. Cancel safe.
     pub(crate) async fn content(
         &self,
         journal: &dyn Journal,
@@ -177,7 +177,7 @@ impl ResultLimiter {
         caller: &Caller,
     ) -> Content {
         let Some(result) = &snapshot.result else { return Content::Expired };
-        // Asked before the cipher: it would fail as content that was tampered with does.
+        // Compared before the cipher: it would fail as content that was tampered with does.
         if result.credential != caller.bearer.id {
             return Content::Sealed;
         }
@@ -229,8 +229,8 @@ impl ResultLimiter {
         }
     }
 
-    /// Does work on a large result that takes milliseconds, beside what else the process does. `None`
-    /// where it panicked, which was logged. Cancel safe: dropped work goes on and is for nobody.
+    /// Runs work on a large result that takes milliseconds off the runtime's workers. `None` if it panicked, which
+    /// was logged. Cancel safe: dropped work goes on, and its result is dropped.
     pub(crate) async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -241,13 +241,14 @@ impl ResultLimiter {
     }
 }
 
-/// Tells whether a result is counted, and worked on beside the runtime.
+/// True if a result is counted, and processed off the runtime.
 #[must_use]
 pub const fn is_large(bytes: usize) -> bool {
     bytes > Options::SMALL_RESULT
 }
 
-/// Does work on a thread of its own. `None` if it panicked, which is logged. Dropped work goes on and is for nobody.
+/// Runs work on a thread of its own. `None` if it panicked, which is logged. Dropped work goes on, and its result
+/// is dropped.
 pub(crate) async fn on_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Option<T> {

@@ -1,18 +1,18 @@
-//! Routes: which provider's model a request is sent to, and in which order it tries others.
+//! Routes: the provider's model that a request is sent to, and the order in which it tries others.
 //!
-//! | part | what it decides |
+//! | part | decision |
 //! |---|---|
-//! | [`breaker`] | whether a route takes calls, by what its last calls told |
-//! | [`choice`] | which of the open ones is taken: lowest priority, then by weight |
+//! | [`breaker`] | whether a route takes calls, by the outcomes of its last calls |
+//! | [`choice`] | the route among the open ones: lowest priority, then by weight |
 //! | [`route_state`] | calls in flight and the breaker, shared by all models with the same provider's same model |
 //! | [`RoutePlan`] | the routes that one request has left, none of them twice |
 //!
-//! Choosing and taking are two steps: the choice looks at all routes under no common lock, and a route may be full by
+//! Choosing and taking are two steps: the choice reads all routes under no common lock, and a route may be full by
 //! the time it is taken. Then the request chooses again, at most [`RACES_MAX`] times more than it has routes. The
 //! first permit is taken before the claim: a request that no route can take is not bound, and holds no money.
 //!
-//! A plan never says that a next route may be tried: that needs proof that the last one did not run, which is judged
-//! where the call is made.
+//! A plan never decides that a next route may be tried: that needs proof that the last one did not run, which is
+//! judged at the call.
 
 mod breaker;
 mod choice;
@@ -33,7 +33,7 @@ use self::choice::{choose, draw};
 use self::route_state::RouteUnavailable;
 pub(crate) use self::route_state::{Permit, RouteState};
 
-/// Races for a chosen route that one request may lose, beyond one look at each route.
+/// Races for a chosen route that one request may lose, beyond one try of each route.
 const RACES_MAX: usize = 16;
 
 /// Time until a request can try one of these routes. Zero if it can try one now, also as the last
@@ -56,11 +56,11 @@ pub(crate) struct RoutePlan {
     rules: CoolDown,
     random: u64,
     draws: u64,
-    /// Permit that was taken before the claim, until the run asks for it.
+    /// Permit that was taken before the claim, until the run takes it over.
     first: Option<Permit>,
 }
 
-/// Route that a request could not get, where no other route took it either.
+/// Route that a request could not get, if no other route took it either.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedRoute {
     /// Name of the route: the configured provider and its model.
@@ -89,7 +89,7 @@ impl RoutePlan {
         passed_over.map_or(Ok(route_plan), Err)
     }
 
-    /// Takes the next permit; `None` where no route is left that can and may take this request.
+    /// Takes the next permit; `None` if no route is left that can and may take this request.
     pub(crate) fn next(&mut self, request: &Request) -> Option<Permit> {
         self.first.take().or_else(|| self.take(request))
     }

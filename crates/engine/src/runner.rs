@@ -6,12 +6,12 @@
 //!                            tape: stage               tape: chunks            tape: outcome
 //! ```
 //!
-//! A run is a task on a set that drain waits for. Whoever asked for it reads its [`tape`](crate::tape) and may go
-//! away at any moment; nothing in a run awaits a reader. Each run has its own memory share, which ends with its
-//! committed ending, because the store may hold the answer for as long as it does not take it.
+//! A run is a task on a set that drain waits for. Its callers read its [`tape`](crate::tape) and may go away at any
+//! moment; no step of a run awaits a reader. Each run has its own memory share, which ends with its committed
+//! ending, because the store may hold the answer for as long as it does not take it.
 //!
-//! It never answers a caller: [`front`](crate::front) makes replies of outcomes. It never changes a row but through
-//! the conduct that [`membership`](crate::membership) makes.
+//! It never answers a caller: [`front`](crate::front) makes replies of outcomes. It never changes a row except
+//! through the conduct that [`membership`](crate::membership) makes.
 
 mod answer_bytes;
 mod assembly;
@@ -125,8 +125,8 @@ impl Runner {
         self.has_lost_commits.load(Ordering::Relaxed)
     }
 
-    /// Tells whether the answers of all runs hold at least `bytes_max` bytes. Admission then
-    /// refuses new runs, and those under way go on.
+    /// True if the answers of all runs hold at least `bytes_max` bytes. Admission then refuses new runs, and those
+    /// under way go on.
     pub(crate) fn is_memory_spent(&self, bytes_max: usize) -> bool {
         self.answers.are_spent(bytes_max)
     }

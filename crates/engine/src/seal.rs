@@ -1,10 +1,10 @@
-//! Seals answers before they reach storage, and opens them for whoever bears the credential.
+//! Seals answers before they reach storage, and opens them for the bearer of the credential.
 //!
-//! AES-256-GCM-SIV under a key that only the caller's secret yields, bound to the operation and its
-//! fingerprint: content moved to another row does not open.
+//! AES-256-GCM-SIV under a key that only the caller's secret yields, bound to the operation and its fingerprint:
+//! content moved to another row does not open.
 //!
-//! Beside the body that callers get, there may be what the provider wants back in a later turn. It is
-//! sealed with the body and goes with it: an answer without it is sealed as if there were no such thing.
+//! With the body that callers get, an answer may have states that its provider takes in a later turn. They are
+//! sealed with the body and go with it: an answer without them is sealed as if there were no such part.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub enum SealError {
     /// The row holds a layout that this version does not know.
     #[error("sealed in format {0}, which this version does not know")]
     Format(u8),
-    /// Content opened, and not laid out as its format says.
+    /// Content opened, but its layout is not that of its format.
     #[error("not laid out as its format says")]
     Layout,
 }
@@ -44,7 +44,7 @@ pub struct OpenedResult {
     pub kept: Option<CallStates>,
 }
 
-/// Seals a body with what the provider wants back.
+/// Seals a body with the states of the provider.
 pub fn seal(
     key: &ResultKey,
     credential: CredentialId,
@@ -100,7 +100,7 @@ pub fn open(
     decode(&body).ok_or(SealError::Layout)
 }
 
-/// `None` where a length is none of four bytes.
+/// `None` if a length does not fit four bytes.
 fn encode(body: &[u8], kept: &CallStates) -> Option<Vec<u8>> {
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).ok().map(u32::to_be_bytes);
     let mut all = Vec::new();

@@ -1,9 +1,9 @@
-//! Serving configuration: the models, who answers for them, and how much a caller may ask at once. It
-//! never changes: another one takes its place ([`live_config`](crate::live_config)), and whatever began
-//! under one ends under it.
+//! Serving configuration: the models, the providers that answer for them, and the limits of a caller's request. It
+//! never changes: another one takes its place ([`live_config`](crate::live_config)), and a request that began under
+//! one ends under it.
 //!
-//! The state of a route (its breaker, its calls under way) is not part of it: configurations that follow
-//! one another share that, as long as the route's provider is the same one.
+//! The state of a route (its breaker, its calls under way) is not part of it: configurations that follow one
+//! another share that, as long as the route's provider is the same one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::catalogue::{Catalogue, Model, Price};
 use crate::metrics::{self, Metrics};
 use crate::routes::{CoolDown, RouteState};
 
-/// Longest body that a worker of the runtime parses itself: some milliseconds, whatever is in it.
+/// Longest body that a worker of the runtime parses itself: some milliseconds, for any content.
 pub(crate) const PARSED_INLINE_MAX: usize = 256 << 10;
 
 /// Serving configuration of a request, from its first byte to the end of its operation.
@@ -72,8 +72,8 @@ impl ServingConfig {
         Self { catalogue, providers, rules, routes: lanes }
     }
 
-    /// Shows what may be alarmed on of these providers, routes and models from now on, before their first call,
-    /// and nothing more of routes that only the configuration before had.
+    /// Shows the alarmed series of these providers, routes and models from now on, before their first call, and no
+    /// longer those of routes that only the configuration before had.
     pub(crate) fn begin_metrics(&self, metrics: &Metrics, before: Option<&Self>) {
         for provider in self.providers.keys() {
             metrics::begin_provider(provider);
@@ -163,8 +163,8 @@ impl ServingConfig {
         Some((model, model.price(caller.currency, now)?))
     }
 
-    /// Id or alias of the model that was probably meant, of those that a caller may use and can pay for: of others nothing
-    /// is told.
+    /// Id or alias of the model that was probably meant, of those that a caller may use and can pay for: others are
+    /// not revealed.
     #[must_use]
     pub fn suggest_model(
         &self,
@@ -172,7 +172,7 @@ impl ServingConfig {
         written: &str,
         now: Timestamp,
     ) -> Option<Arc<str>> {
-        // Of those alone: a suggestion must not tell that there is a model which the caller may not use.
+        // Only of those: a suggestion must not reveal a model that the caller may not use.
         let names = self.models(caller, now).flat_map(|(model, _price)| {
             let aliases = model.aliases.iter().map(ModelAlias::as_str);
             std::iter::once(model.contract.model.as_str()).chain(aliases)

@@ -3,11 +3,11 @@
 //! ```text
 //! request ─ note ─▶ collector ── every second, and at the end of a drain ──▶ port: a batch per transaction
 //!                       ▲                                                      │
-//!                       └────────────── put back: the store took nothing ──────┘
+//!                       └────────────── put back: the store took no row ───────┘
 //! ```
 //!
-//! Each kind of statistics is a collector with its own bounds and a method of the port. A request pays for a lock and a
-//! row in memory, and waits for nothing; one that is not refused pays nothing.
+//! Each kind of statistics is a collector with its own bounds and a method of the port. A request pays for a lock
+//! and a row in memory, and does not wait; one that is not refused pays nothing.
 //!
 //! Rules for a write that fails:
 //!
@@ -19,8 +19,8 @@
 //! | no answer | the next write waits for it: a write whose future is dropped may still be in the store's queue, and a copy of it would count twice |
 //! | no answer in a drain | the writes that are left are given up after [`DRAIN_MAX`] |
 //!
-//! A collector that is full puts what exceeds it into a number that the log shows, or drops it. A process that is
-//! killed loses the last second.
+//! A collector that is full puts the excess into a number that the log shows, or drops it. A process that is killed
+//! loses the last second.
 
 mod refusals;
 mod routes;
@@ -71,11 +71,11 @@ pub(crate) struct StatisticsWriter {
     routes: Arc<RouteCollector>,
     /// Requests of known API keys that were refused.
     pub(crate) refusals: RefusalCollector,
-    /// One flush at a time.
+    /// Lock of the flush: one at a time.
     writing: AsyncMutex<()>,
-    /// Cancelled by a drain that has waited for long enough: nothing is written from then on.
+    /// Cancelled by a drain that has waited for long enough: no row is written from then on.
     given_up: CancellationToken,
-    /// True while the store takes nothing, which is logged once.
+    /// True while the store takes no row, which is logged once.
     is_failing: AtomicBool,
     /// Retention of hours, which a reload may change.
     retention: Mutex<Duration>,
@@ -109,7 +109,7 @@ impl StatisticsWriter {
         *self.retention.lock().unwrap_or_else(PoisonError::into_inner) = time;
     }
 
-    /// Deletes hours past their retention, a few a commit. Cancel safe: each commit stands by itself.
+    /// Deletes hours past their retention, a few a commit. Cancel safe: each commit is complete by itself.
     pub(crate) async fn purge(&self) -> Result<(), Unavailable> {
         let age = *self.retention.lock().unwrap_or_else(PoisonError::into_inner);
         let mut rows: u64 = 0;
@@ -171,7 +171,7 @@ impl StatisticsWriter {
     /// Adds what was collected. Not cancel safe: a dropped future loses batches.
     async fn flush(&self) {
         let _turn = self.writing.lock().await;
-        // Each is tried, whatever came of the others.
+        // Each is tried, even if another one fails.
         let outcomes = [
             self.flush_refusals().await,
             self.flush_hours().await,

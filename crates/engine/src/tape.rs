@@ -6,17 +6,19 @@
 //!    └───────────────────────────────► Ended(unbound, elsewhere, other request, a row)
 //! ```
 //!
-//! The run sets the stage and never awaits a reader. Readers look at the stage and wait for one of two signals:
-//! `judged`, the store's verdict of the claim, which few wait for; and `over`, the end, which most wait for. They are
-//! apart so that a claim that commits does not wake thousands who can do nothing yet. Text goes on its [`ChunkLog`].
+//! The run sets the stage and never awaits a reader. Readers read the stage and wait for one of two signals:
+//! `judged`, the store's verdict of the claim, which few wait for; and `over`, the end, which most wait for. They
+//! are separate so that a claim that commits does not wake thousands who can do nothing yet. Text goes on its
+//! [`ChunkLog`].
 //!
-//! - The first end stands: it was told to readers. A second one changes nothing.
-//! - A reader is registered for a signal before it looks at the stage. The other way round, an end between the two
-//!   would wake nobody, and the reader would wait for its whole patience.
-//! - A tape never says that the key is free while its claim may still be committed: a reader that gave up on a silent
-//!   store ([`Options::COMMIT_WAIT`], 10 s) hears that the store did not answer, not that nothing runs.
-//! - A stop is a wish: the run ends as its row allows, and the caller's wish goes before the operator's, because what a
-//!   caller cancels is charged for what arrived and what a process cuts is not.
+//! - The first end is final: readers may have it already. A second one has no effect.
+//! - A reader is registered for a signal before it reads the stage. In the other order, an end between the two
+//!   would wake no reader, and that one would wait for its whole timeout.
+//! - A tape never reports the key as free while its claim may still be committed: a reader that gave up on a silent
+//!   store ([`Options::COMMIT_WAIT`], 10 s) gets the failure that the store did not answer, not that there is no
+//!   run.
+//! - A stop is a wish: the run ends as its row allows, and the caller's wish goes before the operator's, because a
+//!   caller's cancel is charged for the text that arrived and a cut by a process is not.
 
 mod chunk_log;
 mod compact_log;
@@ -52,7 +54,7 @@ enum RunStage {
     Running,
     /// Ending offered to the store, since this instant.
     Settling(Instant),
-    /// Ended, for good: readers may have been told of it.
+    /// Ended, for good: readers may have the outcome.
     Ended(Outcome),
 }
 
@@ -65,11 +67,11 @@ pub(crate) enum Outcome {
     Row {
         /// Row as it was read after the last guarded write.
         snapshot: Arc<Snapshot>,
-        /// Plaintext body, where this run made it: it spares readers the opening of the seal.
+        /// Plaintext body, if this run made it: it spares readers the opening of the seal.
         body: Option<Private<Bytes>>,
-        /// `true` where this run wrote the row, `false` where it found it.
+        /// `true` if this run wrote the row, `false` if it found it.
         ran: bool,
-        /// Rate-limit status of the API key after the ending, where this run claimed.
+        /// Rate-limit status of the API key after the ending, if this run claimed.
         rates: RateLimitStatus,
     },
     /// Claim committed too late for every caller, and given back as *not run*.
@@ -110,13 +112,13 @@ pub(crate) struct Tape {
     offered: Instant,
     /// Time after which its task counts as dead; set once, when the task begins.
     deadline: OnceLock<Instant>,
-    /// Log of its chunks; `None` where the first caller did not ask for a stream.
+    /// Log of its chunks; `None` if the first caller did not request a stream.
     chunk_log: Option<ChunkLog>,
     /// Stage, under a std mutex that is never held across an await.
     stage: Mutex<RunStage>,
     /// Signal of the store's verdict on the claim.
     judged: Notify,
-    /// Signal of the end, and of nothing before it: most readers wait for this alone.
+    /// Signal of the end, and of no event before it: most readers wait only for this.
     over: Notify,
     readers: AtomicUsize,
     sent: AtomicBool,
@@ -125,12 +127,12 @@ pub(crate) struct Tape {
     stopping: Notify,
 }
 
-/// Cause of a stop before the provider has said everything.
+/// Cause of a stop before the provider has sent its whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StopCause {
     /// Cancel by the caller, marked on the row: what arrived is kept and charged.
     Caller,
-    /// Drain deadline of the operator: nobody pays for half an answer.
+    /// Drain deadline of the operator: half an answer has no charge.
     Operator,
 }
 
@@ -178,7 +180,7 @@ impl Tape {
         self.deadline.get_or_init(|| deadline);
     }
 
-    /// Adds a reader; `None` where the tape has `readers_max` already.
+    /// Adds a reader; `None` if the tape has `readers_max` already.
     pub(crate) fn read(self: &Arc<Self>, readers_max: usize) -> Option<Reader> {
         // Counted before it is compared, and given back by the drop: of two that come for the last place one gets it.
         let reader = Reader(Arc::clone(self));
@@ -186,26 +188,26 @@ impl Tape {
         (before < readers_max).then_some(reader)
     }
 
-    /// Tells whether the key is bound to this run. Before that another request may yet get it.
+    /// True if the key is bound to this run. Before that another request may yet get it.
     pub(crate) fn is_admitted(&self) -> bool {
         matches!(*self.stage(), RunStage::LetGo | RunStage::Running | RunStage::Settling(_))
     }
 
-    /// Releases a claim that was committed later than `COMMIT_WAIT` and has no reader: a store that
-    /// recovers must not start, and charge for, runs that nobody waits for. A claim that commits in
-    /// time runs even if its callers hung up. A reader that comes later sees that it was let go.
+    /// Releases a claim that was committed later than `COMMIT_WAIT` and has no reader: a store that recovers must
+    /// not start, and charge for, runs without a waiting caller. A claim that commits in time runs even if its
+    /// callers hung up. A later reader sees that it was let go.
     pub(crate) fn try_release(&self) -> bool {
-        // Whoever was told has waited for so long: none began before the tape.
+        // A reader that gave up has waited for so long: none began before the tape.
         if self.offered.elapsed() < Options::COMMIT_WAIT {
             return false;
         }
         let mut stage = self.stage();
-        // Under the lock: a reader is counted before it looks at the stage.
+        // Under the lock: a reader is counted before it reads the stage.
         if self.readers.load(Ordering::Relaxed) > 0 {
             return false;
         }
         *stage = RunStage::LetGo;
-        // Whoever is woken looks at the stage at once.
+        // A woken reader reads the stage at once.
         drop(stage);
         self.judged.notify_waiters();
         true
@@ -220,7 +222,7 @@ impl Tape {
     /// Waits until the store has judged the claim. Cancel safe.
     pub(crate) async fn wait_judged(&self) {
         loop {
-            // Before the look: whatever comes after it is heard.
+            // Before the stage is read: every later change wakes it.
             let judged = self.judged.notified();
             if !matches!(*self.stage(), RunStage::Offered) {
                 return;
@@ -236,7 +238,7 @@ impl Tape {
     /// Waits for a stop, and returns its cause. Cancel safe.
     pub(crate) async fn wait_stop(&self) -> StopCause {
         loop {
-            // Before the look: whatever comes after it is heard.
+            // Before the stop is read: every later change wakes it.
             let stopping = self.stopping.notified();
             if let Some(stop) = self.stop() {
                 return stop;
@@ -245,7 +247,7 @@ impl Tape {
         }
     }
 
-    /// Cause of the stop, if one was asked for; the caller's goes before the operator's.
+    /// Cause of the stop, if one was requested; the caller's goes before the operator's.
     pub(crate) fn stop(&self) -> Option<StopCause> {
         let [caller, operator] = &self.stops;
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);
@@ -261,7 +263,7 @@ impl Tape {
             StopCause::Caller => caller,
             StopCause::Operator => operator,
         };
-        // The flag before the signal: whoever is woken, or registers late, finds it set.
+        // The flag before the signal: a task that is woken, or registers late, finds it set.
         flag.store(true, Ordering::Release);
         self.stopping.notify_waiters();
     }
@@ -279,7 +281,7 @@ impl Tape {
         self.chunk_log().into_iter().for_each(ChunkLog::close);
     }
 
-    /// Ends the tape. Only the first outcome counts, because readers may have been told of it.
+    /// Ends the tape. Only the first outcome counts, because readers may have it already.
     pub(crate) fn end(&self, outcome: Outcome) {
         {
             let mut stage = self.stage();
@@ -303,13 +305,13 @@ impl Tape {
 }
 
 impl Reader {
-    /// Log of the run's chunks, if its first caller asked for a stream.
+    /// Log of the run's chunks, if its first caller requested a stream.
     pub(crate) fn chunk_log(&self) -> Option<&ChunkLog> {
         self.0.chunk_log()
     }
 
-    /// Waits until the run has bound the key. Never completes where the claim was not taken: its
-    /// end tells that. Cancel safe.
+    /// Waits until the run has bound the key. Never completes if the claim was not taken: the tape's end has that.
+    /// Cancel safe.
     pub(crate) async fn wait_admitted(&self) {
         self.0.wait_judged().await;
         if !self.0.is_admitted() {
@@ -317,8 +319,8 @@ impl Reader {
         }
     }
 
-    /// Waits for the store's verdict on the claim, at most until `patience` and `COMMIT_WAIT`.
-    /// `Some(true)`: the key is bound to this run's request. `None`: no verdict yet. Cancel safe.
+    /// Waits for the store's verdict on the claim, at most until `patience` and `COMMIT_WAIT`. `Some(true)`: the
+    /// key is bound to this run's request. `None`: no verdict yet. Cancel safe.
     pub(crate) async fn is_bound(&self, patience: Instant) -> Option<bool> {
         let limit = patience.min(Instant::now() + Options::COMMIT_WAIT);
         timeout_at(limit, self.0.wait_judged()).await.ok()?;
@@ -331,19 +333,19 @@ impl Reader {
         })
     }
 
-    /// Tells whether the claim was released for want of readers before this one came: it should try
-    /// again as a new request.
+    /// True if the claim was released for want of readers before this one came: it should try again as a new
+    /// request.
     pub(crate) fn is_released(&self) -> bool {
         matches!(*self.0.stage(), RunStage::LetGo | RunStage::Ended(Outcome::GivenBack))
     }
 
-    /// Follows the tape to its end, at most until `patience`, and no longer than `COMMIT_WAIT` for
-    /// a store that does not answer. Cancel safe.
+    /// Follows the tape to its end, at most until `patience`, and no longer than `COMMIT_WAIT` for a store that
+    /// does not answer. Cancel safe.
     pub(crate) async fn follow(&self, patience: Option<Instant>) -> FollowOutcome {
         let begun = Instant::now();
         let mut now = begun;
         loop {
-            // Before the look: whatever comes after it is heard.
+            // Before the stage is read: every later change wakes it.
             let over = self.0.over.notified();
             let (store, silent) = match &*self.0.stage() {
                 RunStage::Ended(outcome) => return FollowOutcome::Ended(outcome.clone()),
@@ -362,7 +364,7 @@ impl Reader {
             if limit.is_some_and(|limit| limit <= now) {
                 return if store_first { silent } else { FollowOutcome::StillRunning };
             }
-            // Nobody is woken by a stage before the last: it is found in time by looking again.
+            // A stage before the last wakes no reader: it is found in time by reading again.
             let look = now + Options::COMMIT_WAIT;
             let look = limit.map_or(look, |limit| limit.min(look));
             drop(timeout_at(look, over).await);

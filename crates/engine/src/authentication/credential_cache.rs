@@ -1,18 +1,18 @@
-//! Credentials that were proven lately, so that a request asks the store for its caller once in seconds.
+//! Recently proven credentials, so that each caller costs the store one read in seconds.
 //!
 //! ```text
 //! read ──── RENEWED, 4 s ──── BELIEVED, 5 s
-//!  everybody is let in    one looks it up anew,    nobody is let in
-//!                         the others are let in    without a look-up
+//!      all are let in       one looks it up anew,    none is let in
+//!                           the others are let in    without a look-up
 //! ```
 //!
-//! - Believed from before it was read, however long the reads took: a revocation bites within [`BELIEVED`] for all
-//!   who come later.
-//! - One renews, so that a store that is slow for a moment is not asked by everybody at once. Where that fails,
-//!   another may try [`RENEWED_AGAIN`] later, until nothing is believed any more.
-//! - An end that was known is met to the moment, by the database's clock.
-//! - It holds secrets: what is believed no more is let go of with every heartbeat. At [`KEPT_MAX`] credentials it
-//!   starts anew, which costs one look-up each and needs no list of who was used last.
+//! - Believed from before it was read, however long the reads took: a revocation takes effect within [`BELIEVED`]
+//!   for all later requests.
+//! - One request renews, so that a store that is slow for a moment does not get one read from each. If that fails,
+//!   another may try [`RENEWED_AGAIN`] later, until the entry is not believed any more.
+//! - A known end is met to the moment, by the database's clock.
+//! - It holds secrets: entries that are not believed any more are dropped with every heartbeat. At [`KEPT_MAX`]
+//!   credentials it starts anew, which costs one look-up each and needs no list of recent use.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +40,7 @@ pub(super) struct CachedCaller {
     /// other waits for the store as well.
     renew_at: Instant,
     until: Instant,
-    /// End of the credential by the database's clock, met to the moment where it was known.
+    /// End of the credential by the database's clock, met to the moment if it was known.
     ends_at: Option<Timestamp>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct CachedCaller {
 pub(super) struct CredentialCache(Mutex<HashMap<CredentialId, CachedCaller>>);
 
 impl CachedCaller {
-    /// Makes the entry of a look-up that began at `begun`.
+    /// Creates the entry of a look-up that began at `begun`.
     pub(super) fn read_at(
         begun: Instant,
         caller: &Arc<Caller>,
@@ -70,15 +70,15 @@ impl CachedCaller {
 
     /// Cached caller after a failed renewal, while it is still believed.
     pub(super) fn after_failed_renewal(&mut self, moment: Instant) -> Arc<Caller> {
-        // It had been moved to the end of its time: without this nobody would try again before that.
+        // It had been moved to the end of its time: without this no request would try again before that.
         self.renew_at = self.renew_at.min(moment + RENEWED_AGAIN);
         Arc::clone(&self.caller)
     }
 }
 
 impl CredentialCache {
-    /// Reads the entry of a credential, if it is still believed and the secret is the one that was
-    /// proven at the look-up.
+    /// Reads the entry of a credential, if it is still believed and the secret is the one that was proven at the
+    /// look-up.
     pub(super) fn with_cached<T>(
         &self,
         bearer: &Bearer,

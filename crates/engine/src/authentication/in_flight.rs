@@ -11,7 +11,7 @@ use holdfast_domain::ApiKeyId;
 pub(super) struct InFlightCounts(Arc<Mutex<HashMap<ApiKeyId, usize>>>);
 
 impl InFlightCounts {
-    /// Counts one more; `None` where `max` are in flight already.
+    /// Counts one more; `None` if `max` are in flight already.
     pub(super) fn enter(&self, api_key: ApiKeyId, max: usize) -> Option<InFlight> {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(api_key).or_default();

@@ -1,8 +1,8 @@
-//! The operator's secrets, and what is derived of them for one API key: fingerprints and digests bind a request to
-//! its key, pseudonyms stand for end users at providers.
+//! The operator's secrets, and the keys that are derived from them for one API key: fingerprints and digests bind a
+//! request to its key, pseudonyms stand for end users at providers.
 //!
-//! A row says which secret bound it, so that secrets can be replaced without a day on which retries conflict. The
-//! keys under the secret that writes are derived once a caller, not once a request.
+//! A row names the secret that bound it, so secrets can be replaced without a day on which retries conflict. The
+//! keys under the secret for writing are derived once a caller, not once a request.
 
 use std::borrow::Cow;
 
@@ -26,7 +26,7 @@ pub struct Secrets {
 }
 
 impl Secrets {
-    /// Creates the set; the first is used for whatever is new.
+    /// Creates the set; the first is used for all new rows.
     #[must_use]
     pub fn new(first: ServerSecret, others: Vec<ServerSecret>) -> Self {
         Self { first, others }
@@ -50,7 +50,7 @@ impl Secrets {
         std::iter::once(&self.first).chain(&self.others).find(|secret| secret.id() == id)
     }
 
-    /// Digest of a body under one of the secrets; `None` where that secret is gone.
+    /// Digest of a body under one of the secrets; `None` if that secret is gone.
     pub(crate) fn digest(
         &self,
         secret: ServerSecretId,
@@ -88,8 +88,8 @@ impl Secrets {
         binding.map_or(Rebinding::Lost, Rebinding::Bound)
     }
 
-    /// Binds a request, in the normal form of the terms' version, under these terms; `None` where they
-    /// cannot be met any more.
+    /// Binds a request, in the normal form of the terms' version, under these terms; `None` if they cannot be met
+    /// any more.
     pub(crate) fn bind(
         &self,
         terms: FingerprintTerms,
@@ -106,7 +106,7 @@ impl Secrets {
         })
     }
 
-    /// Derives a caller's keys under one of the secrets; those of the first one are at hand.
+    /// Derives a caller's keys under one of the secrets; those of the first one are derived already.
     fn keys<'c>(&self, secret: ServerSecretId, caller: &'c Caller) -> Option<Cow<'c, DerivedKeys>> {
         if secret == caller.keys.secret {
             return Some(Cow::Borrowed(&caller.keys));

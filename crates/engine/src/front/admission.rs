@@ -1,9 +1,9 @@
-//! Admission: everything that is checked before the key of a request is bound. It computes the
-//! bound of what the request can use and the hold for that, and takes a permit of the first route.
+//! Admission: all checks before the key of a request is bound. It computes the bound of the request's usage and the
+//! hold for that, and takes a permit of the first route.
 //!
-//! Nothing is written here, so that a refusal leaves the key as it was. The store judges
-//! with the claim, not before, if the wallet has the hold and the API key's limits have room.
-//! A quote is the first half of it, and says what the second would hold.
+//! No row is written here, so that a refusal leaves the key as it was. The store judges with the claim, not before,
+//! if the wallet has the hold and the API key's limits have room. A quote is the first half of it, and shows the
+//! hold of the second.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(super) struct PricedRequest<'a> {
 
 impl Front {
     /// Checks a request against suspensions, the models, its bounds and the caller's maximum, in this order, and
-    /// prices it. Reads nothing but memory.
+    /// prices it. Reads only memory.
     pub(super) fn price<'a>(
         &self,
         PricingTerms { serving, caller, max_charge }: PricingTerms<'a>,
@@ -86,7 +86,7 @@ impl Front {
             // longest prompt that the model can take.
             bound.prompt_tokens = model.contract.context_tokens;
         }
-        // A hold that no integer holds is more than any wallet has: the claim is refused for want of funds.
+        // A hold beyond the integers is more than any wallet has: the claim is refused for want of funds.
         let hold = bound.hold(&price.tariff).unwrap_or(Micros::MAX);
         let max_charge = max_charge.as_ref();
         let max_charge = max_charge.map_err(|bad| RequestFailure::BadRequest(Arc::clone(bad)))?;
@@ -217,12 +217,12 @@ pub(crate) enum Comparison {
     Same,
     /// Another one: a conflict.
     Other,
-    /// Not to be told here: the row's fingerprint has a version of a later release.
+    /// Cannot be compared here: the row's fingerprint has a version of a later release.
     Unknown,
 }
 
-/// Refuses new runs of a suspended key or wallet. What is bound already never comes here to be
-/// judged: a refused claim is answered from its row, where there is one.
+/// Refuses new runs of a suspended key or wallet. A bound key never reaches this check: a refused claim is answered
+/// from its row, if there is one.
 fn refuse_suspended(caller: &Caller) -> Result<(), RequestFailure> {
     if caller.api_key.suspended_at.is_some() {
         return Err(RequestFailure::ApiKeySuspended);

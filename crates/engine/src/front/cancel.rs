@@ -12,10 +12,10 @@ use crate::authentication::Caller;
 use crate::options::Options;
 
 impl Front {
-    /// Marks an operation of this API key for cancelling, and shows its row: leased where its owner
-    /// was asked. An owner in this process knows at once, another one at its next heartbeat; a
-    /// claim here that the store has not judged yet is waited for. Stale work is reconciled as a
-    /// look-up would. Cancel safe: the mark stays.
+    /// Marks an operation of this API key for cancelling, and shows its row: leased if its owner has the request.
+    /// An owner in this process learns of it at once, another one at its next heartbeat; a claim here that the
+    /// store has not judged yet is waited for. Stale work is reconciled as a look-up would. Cancel safe: the mark
+    /// stays.
     pub(crate) async fn cancel(
         &self,
         caller: &Caller,
@@ -33,9 +33,8 @@ impl Front {
         self.operation_lookup(snapshot, caller).await
     }
 
-    /// Marks the row, and returns it only once no claim of this process waits for its verdict. Such
-    /// a claim could be committed after the row was read, and run although its caller was told that
-    /// nothing runs.
+    /// Marks the row, and returns it only once no claim of this process waits for its verdict. Such a claim could
+    /// be committed after the row was read, and run although its caller was informed that there is no run.
     async fn ask_to_cancel(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
         let mut judged = None;
         loop {

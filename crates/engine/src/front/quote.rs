@@ -1,8 +1,8 @@
 //! Quotes: the hold of a request that is not sent, with its price lines.
 //!
-//! A quote passes the checks of admission in their order and with their refusals, and ends where a claim would be
-//! made. It reads nothing but memory, binds nothing, takes no permit of a route and promises nothing: funds, limits
-//! and prices are judged anew with the claim.
+//! A quote passes the checks of admission in their order and with their refusals, and ends before a claim would be
+//! made. It reads only memory, binds no key, takes no permit of a route and promises no hold: funds, limits and
+//! prices are judged anew with the claim.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct QuoteRequest {
     pub caller: Arc<Caller>,
     /// The body as it came.
     pub body: Private<Bytes>,
-    /// The most that may be held, where the caller says so, or why that cannot be read.
+    /// The most that may be held, if the caller sets it, or the reason why its value cannot be read.
     pub max_charge: Result<Option<Micros>, Arc<BadRequest>>,
 }
 

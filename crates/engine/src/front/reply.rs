@@ -1,10 +1,10 @@
-//! Replies: what a tape or a row says to one caller, as a whole or as a stream; how it is spelled is the wire's and
+//! Replies: a tape or a row in the form for one caller, as a whole or as a stream; its spelling is the wire's and
 //! HTTP's business.
 //!
 //! The answer of a run that has just ended is in memory, and goes to all who waited for it as one copy. Every other
-//! answer is read from its row and opened with the caller's own credential. A row outlives its content and its content
-//! may be of another credential: each of these has a failure of its own, with the charge where there was one, because a
-//! caller who gets no text must still be able to see what it paid.
+//! answer is read from its row and opened with the caller's own credential. A row outlives its content and its
+//! content may be of another credential: each of these has a failure of its own, with the charge if there was one,
+//! because a caller who gets no text must still be able to see the charge.
 
 mod remote_run;
 mod streaming;
@@ -40,9 +40,9 @@ use crate::tape::{FollowOutcome, Outcome};
 pub struct Reply {
     /// Body, or the failure.
     pub outcome: Result<ReplyBody, RequestFailure>,
-    /// `true` where an earlier request had bound the operation.
+    /// `true` if an earlier request had bound the operation.
     pub replayed: bool,
-    /// Limits by the minute of the API key, where this request claimed; else unset.
+    /// Limits by the minute of the API key, if this request claimed; else unset.
     pub rates: RateLimitStatus,
     /// Facts for the request's log line.
     pub facts: ReplyFacts,
@@ -83,7 +83,7 @@ pub struct ReplyFacts {
 }
 
 impl Reply {
-    /// Makes the reply of a failure that no row tells of.
+    /// Creates the reply of a failure without a row.
     pub(crate) fn unbound(failure: RequestFailure) -> Self {
         let mut facts = ReplyFacts { operation: failure.operation(), ..ReplyFacts::default() };
         if let RequestFailure::PassedOver(SkippedRoute { route, class, .. }) = &failure {
@@ -93,7 +93,7 @@ impl Reply {
         Self { outcome: Err(failure), replayed: false, rates: RateLimitStatus::default(), facts }
     }
 
-    /// Names the model that was asked for, for the log of a failure: a refusal has no row that would.
+    /// Sets the requested model, for the log of a failure: a refusal has no row with the model.
     pub(crate) fn of_model(mut self, asked: Option<PublicModelId>) -> Self {
         if self.outcome.is_err() {
             self.facts.model = self.facts.model.or(asked);
@@ -101,8 +101,8 @@ impl Reply {
         self
     }
 
-    /// Makes the reply of a run that ended here, from the plaintext in memory. `None` where the row
-    /// has to be read: another credential sealed it, or it holds no answer.
+    /// Creates the reply of a run that ended here, from the plaintext in memory. `None` if the row has to be read:
+    /// another credential sealed it, or it holds no answer.
     pub(crate) fn from_run(
         snapshot: &Snapshot,
         body: Option<Private<Bytes>>,
@@ -110,8 +110,8 @@ impl Reply {
         replayed: bool,
     ) -> Option<Self> {
         let result = snapshot.result.as_ref()?;
-        // Plaintext is for the credential that it is sealed for. Another one of the same API key
-        // may not have by waiting what it cannot have by asking later.
+        // Plaintext is for the credential that it is sealed for. Another one of the same API key may not get by
+        // waiting what it cannot get by a later request.
         let body = body.filter(|_body| result.credential == caller.bearer.id)?;
         let operation = snapshot.operation.as_ref()?;
         let answered = match operation.phase {
@@ -245,7 +245,7 @@ impl Front {
             FollowOutcome::Ended(Outcome::Lost) => {
                 Reply::unbound(RequestFailure::Internal(Some(context.id)))
             }
-            // Without the operation: nobody knows that the key is bound, or it is free again.
+            // Without the operation: the key may be bound, or free again.
             FollowOutcome::Ended(Outcome::GivenBack) | FollowOutcome::Unclaimed => {
                 Reply::unbound(RequestFailure::Storage(None))
             }

@@ -1,20 +1,20 @@
-//! Row poller: waits for operations that another process runs, for all who wait for them here.
+//! Row poller: waits for operations that another process runs, for all requests that wait for them here.
 //!
 //! ```text
-//! callers ── watch ──► one task an operation ── reconcile, one look a second (LOOK) ──► row
+//! callers ── watch ──► one task an operation ── reconcile, one poll a second (LOOK) ──► row
 //!    ▲                          │
-//!    └──────────────────────────┘ each look goes to all who wait
+//!    └──────────────────────────┘ each poll goes to all who wait
 //! ```
 //!
-//! The row is all that this process can look at. A look of each caller's own would let retries of one key keep the
-//! database's readers from everybody else. One look serves all of them: a thousand who wait cost as much as one.
+//! This process can read only the row. Polls of each caller's own would let retries of one key keep the database's
+//! readers from other callers. One poll serves all of them: a thousand who wait cost as much as one.
 //!
-//! - A task ends with the last who waits, and who comes then starts another. Whether anybody waits is decided under the
-//!   lock that joins: nobody can join a task that has decided to end.
-//! - A look reconciles: an owner that died is found out by those who wait for it, not only by the reconciler.
-//! - A relay that ends asks for a look at once, because the run has probably ended with it.
+//! - A task ends with the last who waits, and a later request starts another. The decision whether any request
+//!   waits is made under the lock that joins: none can join a task that has decided to end.
+//! - A poll reconciles: an owner that died is found out by those who wait for it, not only by the reconciler.
+//! - A relay that ends requests a poll at once, because the run has probably ended with it.
 //!
-//! It never says what a row means to who waits.
+//! It never interprets a row for those who wait.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -28,18 +28,18 @@ use tokio::time::sleep;
 
 use crate::membership::Membership;
 
-/// Interval between two looks at one row.
+/// Interval between two polls of one row.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Result of the newest look at a row.
+/// Result of the newest poll of a row.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum PolledRow {
-    /// No look has ended yet.
+    /// No poll has ended yet.
     #[default]
     Pending,
     /// Row as it was reconciled.
     Row(Arc<Snapshot>),
-    /// Row not read, which was logged. Looks go on while anybody waits.
+    /// Row not read, which was logged. Polls go on while any request waits.
     Unreadable,
 }
 
@@ -58,14 +58,14 @@ pub(crate) struct RowPoller {
 #[derive(Debug, Default)]
 struct RowPoll {
     looks: watch::Sender<PolledRow>,
-    /// Signal for a look at once: the run may have ended just now.
+    /// Signal for a poll at once: the run may have ended just now.
     due: Notify,
 }
 
 type RowPolls = HashMap<OperationId, Arc<RowPoll>>;
 
-/// Guard of a poll's place. A request that comes after it is gone starts a poll of its own; one
-/// that still waits hears that its watch is closed.
+/// Guard of a poll's place. A request that comes after it is gone starts a poll of its own; one that still waits
+/// finds its watch closed.
 struct PollGuard<'a> {
     elsewhere: &'a RowPoller,
     id: OperationId,
@@ -73,8 +73,8 @@ struct PollGuard<'a> {
 }
 
 impl PollGuard<'_> {
-    /// Publishes a look, and returns whether another one is needed. Where nobody waits, or `look`
-    /// is the last, the place is given up first.
+    /// Publishes a poll, and returns whether another one is needed. If no request waits, or `look` is the last, the
+    /// place is given up first.
     fn publish(&self, look: PolledRow, is_last: bool) -> bool {
         let goes_on = {
             let mut looks = self.elsewhere.lock();
@@ -86,7 +86,7 @@ impl PollGuard<'_> {
             }
             goes_on
         };
-        // After the place is gone: who hears the last look and asks again starts a new task.
+        // After the place is gone: a request that sees the last poll and comes again starts a new task.
         self.waiting.looks.send_replace(look);
         goes_on
     }
@@ -117,8 +117,8 @@ impl RowPoller {
         self.lock().values().map(|waiting| waiting.looks.receiver_count()).sum()
     }
 
-    /// Joins a poll; also returns it where it is new, and has to be started. `None` where
-    /// `waiters_max` requests wait already.
+    /// Joins a poll; also returns it if it is new, and has to be started. `None` if `waiters_max` requests wait
+    /// already.
     fn join(
         &self,
         id: OperationId,
@@ -139,7 +139,7 @@ impl RowPoller {
         }
     }
 
-    /// Asks for a look at once. Requests that come before it begins share it.
+    /// Requests a poll at once. Requests that come before it begins share it.
     pub(crate) fn poll_now(&self, id: OperationId) {
         if let Some(waiting) = self.lock().get(&id) {
             waiting.due.notify_one();
@@ -152,8 +152,7 @@ impl RowPoller {
 }
 
 impl RowPoller {
-    /// Watches an operation's row together with all others who do; `None` where there are
-    /// `waiters_max`.
+    /// Watches an operation's row together with all others who do; `None` if there are `waiters_max`.
     pub(crate) fn watch(self: &Arc<Self>, id: OperationId, waiters_max: usize) -> Option<RowWatch> {
         let (watch, waiting) = self.join(id, waiters_max)?;
         if let Some(waiting) = waiting {
@@ -162,7 +161,7 @@ impl RowPoller {
         Some(watch)
     }
 
-    /// Polls until the operation is at rest, nobody waits, or the process has drained.
+    /// Polls until the operation is at rest, no request waits, or the process has drained.
     async fn poll_row(self: Arc<Self>, id: OperationId, waiting: Arc<RowPoll>) {
         let place = PollGuard { elsewhere: &self, id, waiting };
         loop {

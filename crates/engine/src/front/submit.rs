@@ -6,18 +6,21 @@
 //!   └ refused, as admission may: does the key hold an answer already? ─► that answer
 //! ```
 //!
-//! A refusal of today's rules stands only where the key holds no answer and no run: a model that was taken off the
-//! list last night must not keep a caller from an answer that it has paid for. So a refused request costs a read of its row.
+//! A refusal by today's rules is valid only if the key holds no answer and no run: a model that was taken off the
+//! list last night must not keep a caller from an answer that it has paid for. So a refused request costs a read of
+//! its row.
 //!
-//! A key belongs to the first request whose claim is committed. Until then two different requests may race for it, and
-//! the one that came second waits for the verdict instead of being told of a conflict that may never be. Those who lose
-//! each other's key try again, at most [`TURNS_MAX`] times.
+//! A key belongs to the first request whose claim is committed. Until then two different requests may race for it,
+//! and the one that came second waits for the verdict instead of a conflict that may never be. Those who lose each
+//! other's key try again, at most [`TURNS_MAX`] times.
 //!
-//! A request that may not run ([`RunMode::ReplayOnly`]) takes the same ways but for admission: it attaches, or is
-//! answered from the row, and else is told that nothing is bound. It registers no tape and offers no claim.
+//! A request that may not run ([`RunMode::ReplayOnly`]) takes the same ways except admission: it attaches, or is
+//! answered from the row, and else gets the failure that its key is not bound. It registers no tape and offers no
+//! claim.
 //!
-//! Every future in here may be dropped by a caller that hangs up: the operation is a task of its own. A request must
-//! never start a run that drain does not wait for: it takes a token of the task set first and looks at the drain then.
+//! Every future in here may be dropped by a caller that hangs up: the operation is a task of its own. A request
+//! must never start a run that drain does not wait for: it takes a token of the task set first and reads the
+//! drain's state then.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -46,7 +49,7 @@ use crate::tape::{ChunkLog, FollowOutcome, NewRun, Outcome, Registration, Tape};
 /// A body that today's rules refuse.
 pub(super) struct RefusedBody {
     pub(super) bad: BadRequest,
-    /// Form of the answer that it wants if only its model is not known.
+    /// Form of the requested answer if only its model is not known.
     delivery: Delivery,
 }
 
@@ -87,7 +90,7 @@ impl Front {
             }
         };
         let model = request.model.clone();
-        // Not of a large body: whoever waits for a run of another request would keep it for that long.
+        // Not of a large body: a caller that waits for a run of another request would keep it for that long.
         let asked = (body.len() <= PARSED_INLINE_MAX).then(|| Arc::clone(&request));
         let reply = self.answer(&context, RequestBody { request, alias, memory, body }).await;
         let reply = match &asked {
@@ -176,7 +179,7 @@ impl Front {
                 return ControlFlow::Break(refused.await);
             }
         };
-        // Token before look: either this request sees the drain, or the drain waits for its run.
+        // Token before the check: either this request sees the drain, or the drain waits for its run.
         let admitted = self.runner.tasks.token();
         if self.takes_nothing_new() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::Draining));
@@ -192,15 +195,16 @@ impl Front {
         let new = NewRun { claim, binding, model, alias, chunk_log, span };
         let tape = match self.runner.running.find_or_register(context.id, new) {
             Registration::Found(tape) => {
-                // Another request was registered since the look, and runs with its own permit: this one is given back.
+                // Another request was registered since the check, and runs with its own permit: this one is given
+                // back.
                 drop((prepared, route_plan));
                 return Box::pin(self.attach(context, request_body, &tape)).await;
             }
             Registration::New(tape) => tape,
         };
         let reader = tape.read(context.serving.rules.waiters_per_operation);
-        // The reader comes before the task: a run that ended at once would else have had nobody, and a claim that
-        // is late may be given back for want of readers.
+        // The reader comes before the task: a run that ended at once would else have had none, and a claim that is
+        // late may be given back for want of readers.
         let body = request_body.into_body();
         // In a box: a task is copied several times before it runs.
         self.runner.tasks.spawn(Box::pin(Arc::clone(&self.runner).operate(
@@ -220,8 +224,8 @@ impl Front {
         })
     }
 
-    /// Attaches to a run that an earlier request started. `Continue`: that run came to nothing, and
-    /// this request may claim.
+    /// Attaches to a run that an earlier request started. `Continue`: that run was not claimed, and this request
+    /// may claim.
     async fn attach(
         self: &Arc<Self>,
         context: &RequestContext,
@@ -278,8 +282,8 @@ impl Front {
         ControlFlow::Break(reply)
     }
 
-    /// Answers a request that today's rules refuse: with the operation's answer where its key is
-    /// bound to it, else, or where the operation is open, with the refusal.
+    /// Answers a request that today's rules refuse: with the operation's answer if its key is bound to it, else, or
+    /// if the operation is open, with the refusal.
     async fn refuse(
         self: &Arc<Self>,
         context: &RequestContext,
@@ -331,14 +335,14 @@ fn parse_for(serving: &ServingConfig, body: &[u8]) -> Result<ParsedRequest, Refu
     })
 }
 
-/// Form of the answer that a body asks for whose model is not known: the alias that bound its key may be gone.
+/// Form of the answer to a body whose model is not known: the alias that bound its key may be gone.
 fn delivery_of(body: &[u8]) -> Delivery {
     let any_model = |alias: &ModelAlias| PublicModelId::try_from(&*format!("{alias}/{alias}")).ok();
     parse_with(body, &any_model).map_or(Delivery::default(), |parsed| parsed.delivery)
 }
 
-/// Tells whether a run ended before it began. Its verdict is then this caller's own as well,
-/// because it would have offered the same claim.
+/// True if a run ended before it began. Its verdict is then this caller's own as well, because it would have
+/// offered the same claim.
 const fn is_of_claim(followed: &FollowOutcome) -> bool {
     let FollowOutcome::Ended(outcome) = followed else { return false };
     matches!(outcome, Outcome::Unbound(_) | Outcome::OtherRequest | Outcome::Elsewhere)
@@ -353,9 +357,9 @@ fn with_route_wait(mut reply: Reply, serving: &ServingConfig, request: &Request)
     reply
 }
 
-/// Reply to a request of this mode. One that may not run hears nothing of what would keep it from running, nor that
-/// it might: its key holds no answer, be it that another's claim was refused meanwhile, or that its run has
-/// proven not to have happened.
+/// Reply to a request of this mode. One that may not run gets neither the reason against a run nor the possibility
+/// of one: its key holds no answer, be it that another's claim was refused meanwhile, or that its run has proven
+/// not to have happened.
 fn for_mode(mut reply: Reply, mode: RunMode) -> Reply {
     let is_about_a_run = |failure: &RequestFailure| match failure {
         RequestFailure::BadRequest(bad) => bad.code != Code::InvalidJson,

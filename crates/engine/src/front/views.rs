@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Age up to which a verdict about the store serves later probes.
 const REMEMBERED: Duration = Duration::from_millis(250);
 
-/// Last verdict about the store, with its time. An async lock, held during the look: probes that
-/// wait for it share its verdict.
+/// Last verdict about the store, with its time. An async lock, held during the probe: requests that wait for it
+/// share its verdict.
 #[derive(Debug, Default)]
 pub(crate) struct ReadinessCache(tokio::sync::Mutex<Option<(Instant, Readiness)>>);
 
@@ -52,7 +52,7 @@ pub enum ResultState {
     Kept(Private<Bytes>),
     /// Deleted after its time.
     Expired,
-    /// Sealed for another credential, which alone can open it.
+    /// Sealed for another credential; only that one can open it.
     Sealed,
     /// No content in this phase.
     None,
@@ -79,8 +79,8 @@ pub enum LookupError {
 }
 
 impl Front {
-    /// Shows an operation of this API key; reconciles stale work as a retry would, and never runs
-    /// anything. Cancel safe.
+    /// Shows an operation of this API key; reconciles stale work as a retry would, and never starts a run. Cancel
+    /// safe.
     pub(crate) async fn look_up(
         &self,
         caller: &Caller,
@@ -96,7 +96,7 @@ impl Front {
     ///
     /// # Errors
     ///
-    /// Where the store does not work, or the wallet is gone.
+    /// If the store does not work, or the wallet is gone.
     pub(crate) async fn account(&self, caller: &Caller) -> Result<Account, LookupError> {
         // Read anew: the cached caller knows the currency of its wallet, and no balance.
         let wallet = self.wallets.find(caller.api_key.wallet).await;
@@ -105,8 +105,8 @@ impl Front {
         Ok(Account { wallet, standing: standing.map_err(LookupError::Unavailable)? })
     }
 
-    /// Readiness for probes. However many ask, the store is probed at most once in 250 ms, because
-    /// they share the probe that runs and its verdict. Cancel safe.
+    /// Readiness for probes. However many come, the store is probed at most once in 250 ms, because they share the
+    /// running probe and its verdict. Cancel safe.
     pub(crate) async fn readiness(&self) -> Readiness {
         if self.leaving.is_cancelled() || self.takes_nothing_new() {
             return Readiness::Draining;
@@ -136,7 +136,7 @@ impl Front {
 }
 
 impl Front {
-    /// Shows a row to its caller, with its content where that opens. Cancel safe.
+    /// Shows a row to its caller, with its content if that opens. Cancel safe.
     pub(crate) async fn operation_lookup(
         &self,
         snapshot: Snapshot,
@@ -174,7 +174,7 @@ impl Front {
 pub enum Readiness {
     /// Takes requests.
     Ready,
-    /// Drains, or is superseded: takes nothing new.
+    /// Drains, or is superseded: accepts no new request.
     Draining,
     /// Store silent, or the newest heartbeat not acknowledged.
     Storage,

@@ -1,4 +1,4 @@
-//! Heartbeat: renews this node's row, and looks through what is leased to it.
+//! Heartbeat: renews this node's row, and reads the operations that are leased to it.
 //!
 //! ```text
 //! every heartbeat (4 s): renew the lease ─┬─ held ─► operations leased here: cancel, or disown
@@ -9,12 +9,12 @@
 //! One write for each process, not for each operation, however many run. It ends claims in two ways:
 //!
 //! - *Cancel*: a request to any process marks the row; the owner finds the mark here and stops the run.
-//! - *Disown*: a claim on a row that no task of this process runs. It must be seen at two heartbeats, because a claim
-//!   may be committed before its task is back to say so. As *not run* only where the task is known to have died before
-//!   it sent anything; else as outcome unknown: nobody pays, and it never runs again.
+//! - *Disown*: a claim on a row that no task of this process runs. It must be seen at two heartbeats, because a
+//!   claim may be committed before its task is back to report it. As *not run* only if the task is known to have
+//!   died before it sent a byte; else as outcome unknown: no charge, and it never runs again.
 //!
-//! An acknowledgement that took longer than the lease is worth nothing, and is not waited for. A silent commit of a
-//! disowned claim must not keep the next heartbeat waiting: looking through is cut after one heartbeat.
+//! An acknowledgement that took longer than the lease has no value, and is not waited for. A silent commit of a
+//! disowned claim must not keep the next heartbeat waiting: the reading is cut after one heartbeat.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::authentication::Authentication;
 const RETRY: Duration = Duration::from_secs(1);
 
 impl Membership {
-    /// Sends heartbeats until the background ends, even where the store does not answer.
+    /// Sends heartbeats until the background ends, even if the store does not answer.
     pub(crate) async fn beat(self: Arc<Self>, authentication: Arc<Authentication>) {
         let mut ticks = interval(self.heartbeat);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

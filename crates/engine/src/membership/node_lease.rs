@@ -1,4 +1,4 @@
-//! Lease of this process as a node: how it takes its name, and what its last acknowledged heartbeat allows.
+//! Lease of this process as a node: how it takes its name, and the rights of its last acknowledged heartbeat.
 //!
 //! ```text
 //!        sent       the database reads its clock       acknowledged
@@ -6,13 +6,13 @@
 //!         └ the lease begins no earlier                     └ the clock read `now` no later
 //! ```
 //!
-//! A reading of the database's clock is of some moment between the sending and the acknowledgement, and nobody knows
-//! which. So each question takes the end that errs to the safe side: the own lease, and the right to call a provider,
-//! count from the sending; the estimate that is never ahead of the database counts from the acknowledgement. Time in
-//! between is the own monotonic clock's, which no hand sets. Clocks of two processes are never compared.
+//! A reading of the database's clock is of some unknown moment between the sending and the acknowledgement. So each
+//! check takes the end that errs to the safe side: the own lease, and the right to call a provider, count from the
+//! sending; the estimate that is never ahead of the database counts from the acknowledgement. Time in between is
+//! the own monotonic clock's, which is never set. Clocks of two processes are never compared.
 //!
-//! A start waits for its name as long as the row's end stays where it was: an end that moves was renewed, so that
-//! somebody lives there.
+//! A start waits for its name as long as the row's end stays the same: an end that moves was renewed, so another
+//! process with the name is alive.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::options::Options;
 
-/// Interval of looks while a start waits for its name.
+/// Interval of polls while a start waits for its name.
 const NAME_POLL: Duration = Duration::from_millis(500);
 
 /// Failure of a start: the process did not become a node.
@@ -43,8 +43,8 @@ pub enum StartError {
 #[derive(Debug)]
 pub(crate) struct NodeLease {
     node: Node,
-    /// Exclusive mode: a lock outside the database proves that nobody else has the name, so that
-    /// the lease never ends here.
+    /// Exclusive mode: a lock outside the database proves that no other process has the name, so that the lease
+    /// never ends here.
     exclusive: bool,
     lease: Duration,
     state: Mutex<LeaseReading>,
@@ -59,7 +59,7 @@ struct LeaseReading {
     now: Timestamp,
     /// Sending time of the last acknowledged heartbeat: the lease began no earlier.
     sent: Instant,
-    /// Acknowledgement time: the database's clock said `now` no later.
+    /// Acknowledgement time: the database's clock read `now` no later.
     acknowledged: Instant,
     /// Start of the unbroken time in touch with the database.
     in_touch_since: Instant,
@@ -68,7 +68,7 @@ struct LeaseReading {
 }
 
 impl NodeLease {
-    /// Takes the node's name as the options say, and waits at most one lease for another's to end.
+    /// Takes the node's name under the options, and waits at most one lease for another's to end.
     pub(crate) async fn enter(nodes: &dyn Nodes, options: &Options) -> Result<Self, StartError> {
         let mut first_end = None;
         loop {
@@ -120,8 +120,8 @@ impl NodeLease {
     /// Takes the acknowledgement of the heartbeat that was sent at `sent`.
     pub(crate) fn on_heartbeat(&self, sent: Instant, lease: Lease, now: Timestamp) {
         let mut state = self.lock();
-        // The lease had run out before this answer came: for that time this process knew nothing of
-        // the others, and must not hold their silence against them.
+        // The lease had run out before this answer came: for that time this process could not read the others'
+        // leases, and must not take their silence for death.
         if state.sent.elapsed() >= self.lease {
             state.in_touch_since = Instant::now();
         }
@@ -161,8 +161,8 @@ impl NodeLease {
         lease
     }
 
-    /// Tells whether a provider may be called: not superseded, and the last acknowledged heartbeat
-    /// was sent less than the lease less its margin ago.
+    /// True if a provider may be called: not superseded, and the last acknowledged heartbeat was sent less than the
+    /// lease less its margin ago.
     pub(crate) fn may_send(&self) -> bool {
         let silent = self.lock().sent.elapsed();
         // From the sending, not the acknowledgement: the database counts from no earlier.
@@ -171,14 +171,14 @@ impl NodeLease {
         !self.superseded.is_cancelled() && (self.exclusive || silent < margin)
     }
 
-    /// Tells whether the newest heartbeat was acknowledged, and sent within the last lease.
+    /// True if the newest heartbeat was acknowledged, and sent within the last lease.
     pub(crate) fn is_in_touch(&self) -> bool {
         let state = self.lock();
         !state.is_failing && state.sent.elapsed() < self.lease
     }
 
-    /// Tells whether other nodes' dead leases may be believed: only after a whole lease in touch,
-    /// because an outage of the database looks like the death of all.
+    /// True if other nodes' dead leases may be believed: only after a whole lease in touch, because an outage of
+    /// the database looks like the death of all.
     pub(crate) fn believes_dead_leases(&self) -> bool {
         let (state, now) = (self.lock(), Instant::now());
         now.duration_since(state.sent) < self.lease

@@ -1,15 +1,14 @@
-//! Notices: what this process notices beside what it commits, and somebody may want to be told.
+//! Notices: events that this process finds outside its commits, for those who subscribe to them.
 //!
 //! ```text
 //! refused claim (spend limit) ──┐
-//! reconciler (stuck operation) ─┴─▶ waiting ── every look ──▶ outbox: one transaction
-//!                                      └─ told: ids that need not be told again
+//! reconciler (stuck operation) ─┴─▶ waiting ── every pass ──▶ outbox: one transaction
+//!                                      └─ told: ids that need not be written again
 //! ```
 //!
-//! Off the path: a refused claim leaves a few bytes in memory, and its caller waits for nothing. Both
-//! sets have a bound. What is beyond it is dropped: the same limit is met again, and the next refusal
-//! leaves the notice. An event's id is what it tells, so that of processes that notice the same one
-//! writes it.
+//! Off the path: a refused claim leaves a few bytes in memory, and its caller does not wait. Both sets have a
+//! bound. Notices beyond it are dropped: the same limit is met again, and the next refusal leaves the notice. An
+//! event's id is derived from its content, so of several processes with the same notice one writes it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,7 +18,7 @@ use holdfast_domain::admin::event::{NewEvent, SpendLimitReached};
 use holdfast_domain::admin::ports::EventOutbox;
 use holdfast_domain::ports::Unavailable;
 
-/// Notices that wait for the next look, at most, and ids that are remembered as told.
+/// Notices that wait for the next pass, at most, and ids that are remembered as written.
 const NOTICES_MAX: usize = 1_024;
 
 /// Notices of this process.
@@ -50,7 +49,7 @@ impl Notices {
         }
     }
 
-    /// Has what waits written. Where that fails it waits on.
+    /// Writes the waiting notices. If that fails they wait on.
     pub(crate) async fn tell(&self, outbox: &dyn EventOutbox) -> Result<(), Unavailable> {
         let waiting: Vec<NewEvent> = self.lock().waiting.values().cloned().collect();
         if waiting.is_empty() {
@@ -59,7 +58,7 @@ impl Notices {
         outbox.tell(&waiting).await?;
         let mut sets = self.lock();
         if sets.told.len() >= NOTICES_MAX {
-            // All at once: one that is told again is found in its row.
+            // All at once: one that is written again is found in its row.
             sets.told.clear();
         }
         for event in waiting {

@@ -1,5 +1,5 @@
-//! Operations that this process has given up for whoever ran them, until what they have left at
-//! gateways behind is ended. Off the path: a look-up that reaps waits for none of it.
+//! Operations that this process has given up for their owners, until the remains of their runs at upstream gateways
+//! are ended. Off the path: a look-up that reaps does not wait for it.
 
 use holdfast_domain::operation::{Operation, Phase};
 use tokio::sync::{Mutex, mpsc};
@@ -22,7 +22,7 @@ impl Default for ReapedOperations {
 }
 
 impl ReapedOperations {
-    /// Takes a reconciled operation, where its run may go on somewhere.
+    /// Takes a reconciled operation, if its run may go on at another gateway.
     pub(super) fn note(&self, operation: &Operation) {
         match operation.phase {
             Phase::Abandoned { .. } if !operation.is_cancelled_open() => {}

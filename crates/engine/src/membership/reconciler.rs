@@ -1,17 +1,19 @@
 //! Reconciler: brings operations that others left to rest, and deletes results past their time.
 //!
 //! ```text
-//! every heartbeat: due rows, OPERATIONS_PER_LOOK at a time ─► reaped or settled, or they stand
-//!                  what was noticed ─► told
+//! every heartbeat: due rows, OPERATIONS_PER_LOOK at a time ─► reaped or settled, or they stay due
+//!                  notices ─► outbox
 //! every Purges::INTERVAL: clocks agree? ─► old results and old hours of statistics deleted, a few a commit
 //! ```
 //!
-//! Every process has one, and they need no leader: each change is a guarded write, of two that race one changes
-//! nothing. A retry or a look-up that meets stale work does the same inline, so that nobody waits for a look.
+//! Every process has one, and they need no leader: each change is a guarded write, and the second of two that race
+//! has no effect. A retry or a look-up that meets stale work does the same inline, so that no caller waits for a
+//! pass.
 //!
-//! - Rows that cannot come to rest yet stay due, and come first again. Each look asks for as many more as stand, up to
+//! - Rows that cannot come to rest yet stay due, and come first again. Each pass reads as many more as stand, up to
 //!   [`STANDING_MAX`], so that they do not keep newer ones from being tried.
-//! - It reaps by what the domain allows and never calls work *not run*: a dead owner proves nothing of what it sent.
+//! - It reaps by the rules of the domain and never calls work *not run*: a dead owner proves nothing of what it
+//!   sent.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,13 +28,13 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 use super::Membership;
 use super::stuck_watch::StuckWatch;
 
-/// Operations that one look tries, past those that cannot come to rest yet.
+/// Operations that one pass tries, past those that cannot come to rest yet.
 const OPERATIONS_PER_LOOK: u32 = 64;
-/// Operations that cannot come to rest, beyond which no look goes.
+/// Operations that cannot come to rest, beyond which no pass goes.
 const STANDING_MAX: u32 = 1_024;
 
 impl Membership {
-    /// Reconciles and purges until the background ends, even where the store does not answer.
+    /// Reconciles and purges until the background ends, even if the store does not answer.
     pub(crate) async fn reconcile(self: Arc<Self>) {
         tokio::select! {
             () = self.reconcile_for_ever() => {}
@@ -40,10 +42,10 @@ impl Membership {
         }
     }
 
-    /// Loop of looks and purges. Cancel safe: work that is half done is found again by any process.
+    /// Loop of passes and purges. Cancel safe: work that is half done is found again by any process.
     async fn reconcile_for_ever(&self) {
         let mut ticks = interval(self.heartbeat);
-        // A look that took long is not made up for: a store that is slow already would get a burst of them.
+        // A pass that took long is not made up for: a store that is slow already would get a burst of them.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut purged: Option<Instant> = None;
         let begun = Instant::now();
@@ -72,7 +74,7 @@ impl Membership {
                         }
                     }
                     Err(error) => {
-                        // Counts as a purge: a store that fails is not asked again with every heartbeat.
+                        // Counts as a purge: a store that fails does not get another one with every heartbeat.
                         purged = Some(Instant::now());
                         tracing::warn!(error = %ErrorChain(&error), "deleting old results failed");
                     }
@@ -91,8 +93,8 @@ impl Membership {
         }
     }
 
-    /// Tries everything that is due once. Rows that cannot come to rest yet stay due and come
-    /// first, so that each look is wider by their count. Returns those that stand.
+    /// Tries all due operations once. Rows that cannot come to rest yet stay due and come first, so that each pass
+    /// is wider by their count. Returns those that stand.
     async fn reconcile_once(&self) -> Result<HashSet<OperationId>, Unavailable> {
         let mut standing = HashSet::new();
         let mut refused: usize = 0;
@@ -106,12 +108,12 @@ impl Membership {
                 match self.try_to_rest(id).await {
                     RestOutcome::Rests => continue,
                     RestOutcome::Stands => {}
-                    // Counted, and told once a look: one line, however many rows are refused.
+                    // Counted, and logged once a pass: one line, however many rows are refused.
                     RestOutcome::Refused => refused = refused.saturating_add(1),
                 }
                 standing.insert(id);
             }
-            // Fewer than were asked for: nothing is due behind them.
+            // Fewer than requested: no row is due behind them.
             if is_all {
                 break;
             }
@@ -135,7 +137,7 @@ impl Membership {
             let Some(operation) = self.journal.load(id).await?.operation else { continue };
             match &operation.phase {
                 Phase::Leased | Phase::Recorded(_) => self.notices.note(stuck(&operation)),
-                // It has come to rest since the look.
+                // It has come to rest since the read.
                 Phase::Open
                 | Phase::Completed { .. }
                 | Phase::Refused { .. }
@@ -170,7 +172,7 @@ impl Membership {
     }
 }
 
-/// Logs a purge that deleted something, or met a skew of the clocks.
+/// Logs a purge that deleted rows, or met a skew of the clocks.
 fn log_purge(purge: &PurgeOutcome) {
     if purge.deleted > 0 {
         tracing::info!(results = purge.deleted, "deleted old results");
@@ -204,7 +206,7 @@ enum RestOutcome {
     Refused,
 }
 
-/// Count of due operations to ask for, past those that stand; `None` where too many stand.
+/// Count of due operations to read, past those that stand; `None` if too many stand.
 fn batch_limit(standing: usize) -> Option<u32> {
     let standing = u32::try_from(standing).ok().filter(|standing| *standing <= STANDING_MAX)?;
     Some(standing.saturating_add(OPERATIONS_PER_LOOK))

@@ -1,7 +1,7 @@
-//! Watch over operations that do not come to rest: how long each has been due, as this process saw it.
+//! Detector of stuck operations: how long each has been due, as this process saw it.
 //!
-//! A row does not say since when it is stale or recorded, so each process counts for itself, from the
-//! first look that found it. A restart counts anew, which tells later and never twice.
+//! A row has no moment since which it is stale or recorded, so each process counts for itself, from the first pass
+//! that found it. A restart counts anew, which reports later and never twice.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// Time for which an operation is due before it counts as stuck.
 pub(super) const STUCK_AFTER: Duration = Duration::from_secs(300);
 
-/// Operations that stood at the last look.
+/// Operations that stood at the last pass.
 #[derive(Debug, Default)]
 pub(super) struct StuckWatch(HashMap<OperationId, Standing>);
 
@@ -23,8 +23,8 @@ struct Standing {
 }
 
 impl StuckWatch {
-    /// Takes in what a look found standing: the operations that have stood for [`STUCK_AFTER`] by now,
-    /// each once.
+    /// Takes in the standing operations of a pass; returns those that have stood for [`STUCK_AFTER`] by now, each
+    /// once.
     pub(super) fn look(
         &mut self,
         standing: &HashSet<OperationId>,

@@ -58,7 +58,7 @@ impl CallMetrics {
         }
         drop(known);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        // Whoever was faster between the two locks has made it: the entry is looked up again.
+        // Another task may have made it between the two locks: the entry is looked up again.
         let models = known.entry(call.provider.to_owned()).or_default();
         let classes = models.entry(call.model.to_owned()).or_default();
         classes.entry(call.class).or_insert_with(|| CallSeries::of(call)).count(call);

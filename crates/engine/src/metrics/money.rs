@@ -1,8 +1,8 @@
-//! Money and tokens of operations, by currency and model. The labels are bounded: a model that the
-//! process does not offer counts as `other`, be its operation one that another gateway left behind.
+//! Money and tokens of operations, by currency and model. The labels are bounded: a model that the process does not
+//! offer counts as `other`, be its operation one that another gateway left.
 //!
-//! Series are looked up once for each model and kept, also over reloads: a counter that went away and
-//! came back would look like a new process. No series adds up currencies.
+//! Series are looked up once for each model and kept, also over reloads: a counter that went away and came back
+//! would look like a new process. No series adds up currencies.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -17,7 +17,7 @@ use super::{LabelledCounter, increment_by, registered};
 
 const CHARGE: &str = "holdfast_charge_micros_total";
 const PROVIDER_COST: &str = "holdfast_provider_cost_micros_total";
-/// Counted where refunds are asked for; begun here, so that a margin can be computed from the start.
+/// Counted when a refund is requested; begun here, so that a margin can be computed from the start.
 const REFUND: &str = "holdfast_refund_micros_total";
 const SHORTFALL: &str = "holdfast_shortfall_micros_total";
 const EXPOSURE: &str = "holdfast_exposure_micros_total";
@@ -26,7 +26,7 @@ const TOKENS: &str = "holdfast_tokens_total";
 
 /// Label of every model that the process does not offer.
 const OTHER: &str = "other";
-/// Endings of runs that may have cost the operator something and were not charged.
+/// Endings of runs without a charge that may have had a cost for the operator.
 const EXPOSURES: [&str; 4] = ["refused", "abandoned", "cancelled", "cut"];
 
 /// Series of models and currencies, as they were begun.
@@ -44,7 +44,7 @@ struct MoneySeries {
 }
 
 impl MoneyMetrics {
-    /// Shows a model that is paid in this currency, with nothing in it.
+    /// Shows a model that is paid in this currency, at zero.
     pub(crate) fn begin(&self, model: &str, currency: Currency) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         known
@@ -131,7 +131,7 @@ impl MoneySeries {
     }
 }
 
-/// Hold by charge; `None` for what was free, whose ratio says nothing.
+/// Hold by charge; `None` for a free operation, whose ratio has no meaning.
 fn hold_ratio(hold: Micros, charge: Micros) -> Option<f64> {
     // In whole thousandths: integers have no lossless way to a double beyond 32 bits.
     let thousandths = (i128::from(hold.get()) * 1_000).checked_div(i128::from(charge.get()))?;

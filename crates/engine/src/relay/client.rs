@@ -1,6 +1,7 @@
-//! The client end of a relay: asks the node that has the operation's lease, and believes nothing that is not
-//! sealed for it. A relay that breaks is asked for once more, from its beginning, because its reader knows what
-//! was written already; then the operation's row decides. The address of this process itself is never asked.
+//! The client end of a relay: sends a request to the node that has the operation's lease, and trusts only records
+//! that are sealed for it. A relay that breaks is requested once more, from its beginning, because its reader knows
+//! what was written already; then the operation's row decides. The address of this process itself never gets a
+//! request.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use super::{Relays, SILENCE_MAX, nonce, try_permit};
 use crate::relay_transport::{RelayAnswer, RelayRequest};
 use crate::request_context::RequestContext;
 
-/// Requests for one relay: the first, and one more where that was cut.
+/// Requests for one relay: the first, and one more if that was cut.
 const ASKED_MAX: u32 = 2;
 
 /// Event of a relay, for its reader.
@@ -45,7 +46,7 @@ struct RelayResponse {
 }
 
 impl RelayResponse {
-    /// Waits for the next record; `None` where the response ends or falls silent without `End`.
+    /// Waits for the next record; `None` if the response ends or falls silent without `End`.
     async fn next(&mut self) -> Result<Option<Record>, BadRecord> {
         loop {
             if let Some(record) = self.opener.next()? {
@@ -61,7 +62,7 @@ impl RelayResponse {
 }
 
 impl RelayReader {
-    /// Waits for the next event; `None` where there is no more, whole or cut: the row decides.
+    /// Waits for the next event; `None` if there is no more, whole or cut: the row decides.
     async fn next(&mut self) -> Option<RelayEvent> {
         loop {
             let Some(response) = &mut self.response else {
@@ -86,7 +87,7 @@ impl RelayReader {
                     self.relays.metrics.relayed("cut");
                 }
             }
-            // The reader knows what was written: a second request tells it all again.
+            // The reader knows what was written: a second request sends it all again.
             self.response = None;
         }
     }
@@ -103,7 +104,7 @@ impl RelayReader {
         let request = RelayRequest { operation: self.context.id, claim, nonce, proof };
         let answer = async {
             let address = relays.nodes.address(&owner.node).await?;
-            // The own address in another's row is a mistake: this process would ask itself.
+            // The own address in another's row is a mistake: this process would send to itself.
             match address.filter(|address| address != relays.address()) {
                 Some(address) => relays.options.transport.ask(address, request).await,
                 None => Ok(None),
@@ -130,8 +131,8 @@ impl RelayReader {
 }
 
 impl Relays {
-    /// Opens a relay from the process that runs this operation; `None` where that is this one, or
-    /// no place is free. Nothing is asked before the stream is polled.
+    /// Opens a relay from the process that runs this operation; `None` if that is this one, or no place is free. No
+    /// request is sent before the stream is polled.
     pub(crate) fn open(
         self: &Arc<Self>,
         context: &RequestContext,

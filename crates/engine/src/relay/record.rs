@@ -1,13 +1,13 @@
-//! The records of a relay: events, whole or in pieces, signs of life, and the word that there are no more. Each
-//! is sealed by its number, so that none can be left out, repeated or moved. Each is padded, so that its
-//! length does not tell that of a token. A reader holds at most one record and one event.
+//! The records of a relay: events, whole or in pieces, pings, and the end mark. Each is sealed by its number, so
+//! that none can be left out, repeated or moved. Each is padded, so that its length does not reveal that of a
+//! token. A reader holds at most one record and one event.
 //!
 //! | of a record | bytes |
 //! |---|---|
-//! | length of what is sealed, largest byte first | 4 |
+//! | length of the sealed part, largest byte first | 4 |
 //! | sealed: its kind | 1 |
-//! | sealed: length of what it carries, largest byte first | 4 |
-//! | sealed: what it carries, and zeros up to a multiple of 256 | 256 n − 5 |
+//! | sealed: length of its payload, largest byte first | 4 |
+//! | sealed: its payload, and zeros up to a multiple of 256 | 256 n − 5 |
 //! | sealed: the cipher's tag | 16 |
 
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -70,7 +70,7 @@ impl Cipher {
         Ok(Self { key, number: 0 })
     }
 
-    /// Nonce of the next record: its number, so that no two under one key are alike.
+    /// Nonce of the next record: its number, so that no two under one key are equal.
     fn nonce(&mut self) -> Nonce {
         let mut nonce = [0; NONCE_LEN];
         // Numbers may begin at zero for each relay: its key is of the nonces of both nodes, and no other has it.
@@ -131,7 +131,7 @@ impl Sealer {
         sealed.push(kind);
         sealed.extend(length_of(carried)?);
         sealed.extend_from_slice(carried);
-        // A length tells much of a text that comes token by token: all short events look alike.
+        // A length reveals much of a text that comes token by token: all short events look alike.
         sealed.resize(length, 0);
         let nonce = self.0.nonce();
         self.0.key.seal_in_place_append_tag(nonce, Aad::empty(), &mut sealed)?;
@@ -165,11 +165,11 @@ impl Opener {
         self.read.extend_from_slice(bytes);
     }
 
-    /// Opens the next event, end or ping; `None` where more bytes are needed.
+    /// Opens the next event, end or ping; `None` if more bytes are needed.
     ///
     /// # Errors
     ///
-    /// [`BadRecord`]: nothing more of this relay is to be believed.
+    /// [`BadRecord`]: no further byte of this relay is trusted.
     pub(super) fn next(&mut self) -> Result<Option<Record>, BadRecord> {
         while let Some(mut record) = self.record()? {
             let nonce = self.cipher.nonce();
@@ -179,7 +179,7 @@ impl Opener {
             let (length, padded) = padded.split_first_chunk().ok_or(BadRecord::Foreign)?;
             let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
             let carried = padded.get(..length).ok_or(BadRecord::Foreign)?;
-            // Before it is kept: whoever sends decides how many pieces come, and not how much is held here.
+            // Before it is kept: the sender decides how many pieces come, and not how much is held here.
             if self.event.len() + carried.len() > EVENT_MAX {
                 return Err(BadRecord::TooLong);
             }

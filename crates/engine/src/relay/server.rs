@@ -1,5 +1,5 @@
-//! The server end of a relay, at the node that runs the operation. It is one waiter of the run, and cannot slow
-//! it. Every refusal is the same to the asking node, whatever is wrong: there is no such tape.
+//! The server end of a relay, at the node that runs the operation. It is one waiter of the run, and cannot slow it.
+//! Every refusal is the same to the requesting node, whatever its cause: there is no such tape.
 
 use std::collections::VecDeque;
 
@@ -42,7 +42,7 @@ impl RelayWriter {
                 Err(_elapsed) => return self.sealer.ping().map(Some),
                 Ok(events) if !events.is_empty() => self.ready = events,
                 Ok(_no_more) => {
-                    // The asking node reads the row at the relay's end: the row comes first.
+                    // The requesting node reads the row at the relay's end: the row comes first.
                     self.reader.follow(None).await;
                     return self.end();
                 }
@@ -58,8 +58,8 @@ impl RelayWriter {
 }
 
 impl Relays {
-    /// Serves a relay to a node that proves that it knows the result key. `None` for any other, for
-    /// a run that is not here or has no log, and where too many read it.
+    /// Serves a relay to a node that proves that it knows the result key. `None` for any other, for a run that is
+    /// not here or has no log, and if too many read it.
     pub(crate) fn serve(
         &self,
         running: &RunRegistry,
@@ -72,11 +72,11 @@ impl Relays {
         if result_key.relay_proof(*claim, *asking) != *proof {
             return None;
         }
-        // A replayed request gets nothing, not even a place.
+        // A replayed request gets no answer, not even a place.
         if !tape.chunk_log()?.is_first_ask(*asking) {
             return None;
         }
-        // After the proof: whoever cannot prove anything takes no place from those who can.
+        // After the proof: a node without a proof takes no place from those with one.
         let place = try_permit(&self.told)?;
         let reader = tape.read(waiters_max)?;
         let follower = reader.chunk_log()?.follow(false);

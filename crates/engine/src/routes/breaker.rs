@@ -8,16 +8,16 @@
 //!                                                 └── a failure: Cooling, twice as long, at most CoolDown::longest
 //! ```
 //!
-//! - A `Retry-After` opens it at once, and shuts it: the provider has said when it can answer, and every call before
-//!   that is one more reason to be turned away. Any other cooling route is still a last resort, because a guess of
-//!   ours must not refuse a request that the provider might have taken.
-//! - A failure, or an answer, of a call that was under way when it changed is old news, told apart by the `epoch`: a
-//!   hundred calls that one outage breaks open it once, and do not double the cool-down a hundred times. Only a
+//! - A `Retry-After` opens it at once, and shuts it: the provider has named the time of its next answer, and every
+//!   call before that is one more reason to be turned away. Any other cooling route is still a last resort, because
+//!   a guess of ours must not refuse a request that the provider might have taken.
+//! - A failure, or an answer, of a call that was under way when it changed is outdated, recognized by the `epoch`:
+//!   a hundred calls that one outage breaks open it once, and do not double the cool-down a hundred times. Only a
 //!   `Retry-After` makes a cool-down longer from outside its probe, because it names a time.
-//! - One probe at a time: a provider that comes back is not met by everybody at once. A call that was ended here tells
-//!   nothing, and gives the probe back.
+//! - One probe at a time: a provider that comes back does not get all requests at once. A call that was ended here
+//!   proves nothing, and gives the probe back.
 //!
-//! Pure: what happens goes in, and the clock is an argument. It never decides which route a request goes to.
+//! Pure: events go in, and the clock is an argument. It never decides which route a request goes to.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ use tokio::time::Instant;
 /// every ten minutes finds out.
 const PAUSE_MAX: Duration = Duration::from_secs(600);
 
-/// Rules of the circuit breaker: when a route is left alone, and for how long.
+/// Rules of the circuit breaker: the failures that open it, and the length of a cool-down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CoolDown {
     /// Failures in a row that trip the breaker.
@@ -43,8 +43,8 @@ pub struct CoolDown {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CircuitBreaker {
     state: BreakerPhase,
-    /// Count of changes between well and cooling. Results of calls that began in an earlier epoch
-    /// are old news, and neither trip nor close it.
+    /// Count of changes between well and cooling. Results of calls that began in an earlier epoch are outdated, and
+    /// neither trip nor close it.
     epoch: u64,
 }
 
@@ -73,7 +73,7 @@ pub(crate) enum BreakerState {
     /// Cool-down is over: take it as the only probe, whose result closes the breaker or trips it
     /// again.
     Probe,
-    /// Cooling until then by a guess of ours: take it where nothing else is left.
+    /// Cooling until then by a guess of ours: taken if no other route is left.
     Resort(Instant),
     /// Cooling until then by the provider's word: do not take it.
     Closed(Instant),
@@ -97,7 +97,7 @@ pub(crate) enum CallOutcome {
     Account,
     /// `Retry-After` of this length, which trips the breaker at once unless it is zero.
     Asked(Duration),
-    /// End from our side, which tells nothing.
+    /// End from our side, without evidence about the route.
     Nothing,
 }
 
@@ -143,7 +143,7 @@ impl CircuitBreaker {
         }
     }
 
-    /// Begins a call, as the probe where one is due: until it tells, others see a last resort.
+    /// Begins a call, as the probe if one is due: until its outcome, other calls see a last resort.
     pub(crate) fn begin_call(&mut self, now: Instant) -> CallToken {
         let is_probe = self.state_at(now) == BreakerState::Probe;
         if let BreakerPhase::Cooling { is_probed, .. } = &mut self.state {
@@ -152,8 +152,8 @@ impl CircuitBreaker {
         CallToken { epoch: self.epoch, is_probe }
     }
 
-    /// Counts what a call has told, and returns the change of state, if it made one. A stream may
-    /// tell twice: an answer with its first piece, and a failure later.
+    /// Counts the outcome of a call, and returns the change of state, if it made one. A stream may have two: an
+    /// answer with its first piece, and a failure later.
     pub(crate) fn on_result(
         &mut self,
         call: &mut CallToken,
@@ -162,7 +162,7 @@ impl CircuitBreaker {
         rules: &CoolDown,
     ) -> Option<BreakerChange> {
         let is_new = call.epoch == self.epoch;
-        // Taken: a probe that answers and breaks later has told what it was for.
+        // Taken: a probe that answers and breaks later has served its purpose.
         let is_probe = std::mem::take(&mut call.is_probe) && is_new;
         let (is_well, times) = match &mut self.state {
             BreakerPhase::Well { .. } => (true, 1),
@@ -195,7 +195,7 @@ impl CircuitBreaker {
             | CallOutcome::Asked(_)
             | CallOutcome::Nothing => None,
         };
-        // The call that changed it may still tell more of the time after, as a stream that breaks does.
+        // The call that changed it may still report more of the time after, as a stream that breaks does.
         if is_new {
             call.epoch = self.epoch;
         }
@@ -255,7 +255,7 @@ mod tests {
     const RULES: CoolDown =
         CoolDown { failures: 3, first: Duration::from_secs(5), longest: Duration::from_secs(60) };
 
-    /// Breaker of one route, with a clock that stands still unless it is moved.
+    /// Breaker of one route, with a clock that does not move by itself.
     struct World {
         health: CircuitBreaker,
         start: Instant,
@@ -360,7 +360,7 @@ mod tests {
         let mut probe = world.begin();
         assert_eq!(world.hear(&mut probe, CallOutcome::Answered), Some(BreakerChange::Well));
         world.check("open");
-        // It says once more how it ended, and then that it is over.
+        // It reports once more how it ended, and then that it is over.
         assert_eq!(world.hear(&mut probe, CallOutcome::Failed), None);
         assert_eq!(world.hear(&mut probe, CallOutcome::Nothing), None);
         assert_eq!(world.call(CallOutcome::Failed), None);
@@ -401,7 +401,7 @@ mod tests {
             assert_eq!(world.hear(call, CallOutcome::Account), None);
         }
         world.check("resort 5");
-        // But what its provider wants holds, and the most of it.
+        // But its provider's Retry-After holds, and the longest one.
         for (call, wants) in calls.iter_mut().zip([30, 10]) {
             assert_eq!(world.hear(call, CallOutcome::Asked(secs(wants))), None);
         }

@@ -1,5 +1,5 @@
-//! Choice of a request's route among several: the open ones of the lowest priority share by weight, and where
-//! none is open the one that has cooled most is the last resort. Pure: chance is an argument.
+//! Choice of a request's route among several: the open ones of the lowest priority share by weight, and if none is
+//! open the one that has cooled most is the last resort. Pure: chance is an argument.
 
 use tokio::time::Instant;
 

@@ -1,5 +1,5 @@
-//! The metrics of one route: whether it is left alone, how often it was and why, and how often it was full.
-//! Every series begins at zero, as those of [`metrics`](crate::metrics) do.
+//! The metrics of one route: whether its breaker is open, how often it opened and why, and how often the route was
+//! full. Every series begins at zero, as those of [`metrics`](crate::metrics) do.
 
 use metrics::{Counter, Gauge, counter, gauge};
 

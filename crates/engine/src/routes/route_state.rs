@@ -28,7 +28,7 @@ pub(crate) struct RouteState {
     pub(crate) route: Route,
     /// Name of the route in logs, attempts and metrics.
     pub(crate) name: Arc<str>,
-    /// Provider that answers; `None` where no configured provider has the name.
+    /// Provider that answers; `None` if no configured provider has the name.
     pub(crate) provider: Option<Arc<dyn Provider>>,
     traffic: Arc<SharedRouteState>,
 }
@@ -112,12 +112,12 @@ impl RouteState {
         self.provider.as_ref().map_or(0, |provider| provider.added_prompt_bytes(request))
     }
 
-    /// True where its provider asks again under the call's key after an unknown outcome.
+    /// True if its provider repeats a call under its key after an unknown outcome.
     pub(crate) fn asks_again(&self) -> bool {
         self.provider.as_ref().is_some_and(|provider| provider.asks_again())
     }
 
-    /// Origin of provider states that its model makes and takes; `None` where it has none.
+    /// Origin of provider states that its model makes and takes; `None` if it has none.
     pub(crate) fn origin(&self) -> Option<Origin> {
         let shape = self.provider.as_ref()?.state_shape()?;
         Some(Origin::of(shape, &self.route.provider, &self.route.model))
@@ -157,7 +157,7 @@ impl RouteState {
         Candidate { priority: self.route.priority, weight: self.route.weight, rank }
     }
 
-    /// Takes a permit; `None` where the route is no longer as it was when it was chosen.
+    /// Takes a permit; `None` if the route is no longer as it was when it was chosen.
     pub(super) fn try_acquire(
         route_state: &Arc<Self>,
         chosen: Rank,
@@ -277,8 +277,8 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        // A call that was dropped tells nothing, and gives its probe back: without that a route whose probe was
-        // cancelled would be a last resort for good.
+        // A dropped call proves nothing, and gives its probe back: without that a route whose probe was cancelled
+        // would be a last resort for good.
         self.report(CallOutcome::Nothing);
         let mut now = self.route_state.traffic.lock();
         now.calls = now.calls.saturating_sub(1);

@@ -1,10 +1,10 @@
-//! The memory that answers take while they arrive, of one run and of all of them. It is counted by what was
-//! read, whatever that says: a provider decides how much it sends, and what is made of it grows with that.
+//! The memory that answers take while they arrive, of one run and of all of them. It is counted by the bytes that
+//! were read, whatever their content: a provider decides how much it sends, and the parsed answer grows with that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that one run may hold whatever others hold: no short answer is cut for a long one.
+/// Bytes that one run may always hold: no short answer is cut for a long one.
 const SHARE_MIN: usize = 1 << 20;
 /// Step in bytes by which a run takes from the common counter, on which all runs contend.
 const GRAIN: usize = 16 << 10;
@@ -23,7 +23,7 @@ pub(crate) struct AnswerShare {
 }
 
 impl AnswerBytes {
-    /// Tells whether `max` bytes or more are held.
+    /// True if `max` bytes or more are held.
     pub(crate) fn are_spent(&self, max: usize) -> bool {
         self.0.load(Ordering::Relaxed) >= max
     }
@@ -36,8 +36,8 @@ impl AnswerBytes {
 }
 
 impl AnswerShare {
-    /// Counts bytes that were read, and tells whether there is room for them. The bytes count in
-    /// either case, because they are in memory already.
+    /// Counts bytes that were read; false if there is no room for them. The bytes count in either case, because
+    /// they are in memory already.
     pub(crate) fn read(&self, bytes: usize) -> bool {
         let read = self.read.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
         let taken = self.taken.load(Ordering::Relaxed);
@@ -46,8 +46,8 @@ impl AnswerShare {
         }
         // In grains: the common counter is touched once in 16 KiB, not with every piece.
         let more = read.saturating_sub(taken).next_multiple_of(GRAIN);
-        // One task reads for a run, so that the load above and this add do not race. Relaxed: the
-        // counters bound memory roughly, and order nothing else.
+        // One task reads for a run, so that the load above and this add do not race. Relaxed: the counters bound
+        // memory roughly, and order no other access.
         self.taken.fetch_add(more, Ordering::Relaxed);
         let all = self.all.0.fetch_add(more, Ordering::Relaxed).saturating_add(more);
         read <= SHARE_MIN || all <= self.all_max

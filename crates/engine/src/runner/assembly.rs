@@ -1,9 +1,8 @@
-//! Assembly of one call's answer as it arrives: its deltas become the answer that is stored, and the
-//! chunks of the tape that callers follow.
+//! Assembly of one call's answer as it arrives: its deltas become the answer that is stored, and the chunks of the
+//! tape that callers follow.
 //!
-//! Two bounds are watched: the bytes of the answer, and the time of silence. Meeting one only ends a
-//! wait here; what that means for the operation is decided where the call is, which knows whether
-//! anything was sent.
+//! Two bounds are watched: the bytes of the answer, and the time of silence. Meeting one only ends a wait here; its
+//! consequence for the operation is decided at the call, which knows whether a byte was sent.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -46,9 +45,9 @@ pub(crate) struct Assembly<'a> {
     pub(crate) retry_after: Option<Duration>,
     /// Field of the request that the provider turned away.
     pub(crate) rejected_field: Option<&'static str>,
-    /// Note of the failure, for the statistics of the route alone.
+    /// Note of the failure, only for the statistics of the route.
     pub(crate) failure_note: Option<FailureNote>,
-    /// Charge of the provider, where it says it itself.
+    /// Charge of the provider, if its answer has one.
     pub(crate) charge: Option<(Currency, Micros)>,
     /// Bytes of provider states that are kept for later turns.
     state_bytes: usize,
@@ -75,8 +74,8 @@ struct ChunkWriter<'a> {
 }
 
 impl<'a> Assembly<'a> {
-    /// Begins the assembly of a call. Chunks are written only where the tape has a log, which means
-    /// that the first caller asked for a stream.
+    /// Begins the assembly of a call. Chunks are written only if the tape has a log, which means that the first
+    /// caller requested a stream.
     pub(crate) fn on(
         tape: &'a Tape,
         operation: &Operation,
@@ -132,18 +131,18 @@ impl<'a> Assembly<'a> {
         self.is_cut = true;
     }
 
-    /// Tells whether the streamed text has met its bound; pieces after that were dropped.
+    /// True if the streamed text has met its bound; pieces after that were dropped.
     pub(crate) fn is_full(&self) -> bool {
         self.telling.as_ref().is_some_and(|telling| telling.is_full)
     }
 
-    /// Tells whether the answer was asked for as a stream.
+    /// True if a stream was requested.
     pub(crate) const fn is_streaming(&self) -> bool {
         self.telling.is_some()
     }
 
-    /// Tells whether a chunk has gone out: from then on no other route may answer, because a
-    /// reader may have had the beginning of this one.
+    /// True if a chunk has gone out: from then on no other route may answer, because a reader may have had the
+    /// beginning of this one.
     pub(crate) fn is_streamed(&self) -> bool {
         self.telling.as_ref().is_some_and(|telling| telling.is_told)
     }
@@ -166,7 +165,7 @@ impl Sink for Assembly<'_> {
     }
 
     fn on_delta(&mut self, mut delta: Delta) {
-        // Whoever says something was asked, even where the provider forgot to tell.
+        // A provider that sends text has the request, even if it did not report that.
         if !self.is_sent {
             self.on_send();
         }
@@ -219,8 +218,7 @@ impl Sink for Assembly<'_> {
 }
 
 impl ChunkWriter<'_> {
-    /// Writes a piece to the log; `None` where it would pass `STREAM_BYTES_MAX`, which ends the
-    /// call.
+    /// Writes a piece to the log; `None` if it would pass `STREAM_BYTES_MAX`, which ends the call.
     fn write_chunk(&mut self, mut delta: Delta) -> Option<Delta> {
         if self.is_full {
             return None;
@@ -267,7 +265,7 @@ struct LastPiece {
 }
 
 impl<'a> SilenceTimer<'a> {
-    /// Starts the watch at the present time, before anything is sent.
+    /// Starts the timer at the present time, before a byte is sent.
     pub(crate) fn new(permit: &'a Permit) -> Self {
         let beat = LastPiece { at: Instant::now(), is_first: true };
         Self { permit, beat: Mutex::new(beat), spoken: Notify::new(), full: Notify::new() }
@@ -279,7 +277,7 @@ impl<'a> SilenceTimer<'a> {
 
     /// Restarts the watch when the request leaves.
     fn begin(&self) {
-        // Not from when the call began: the time that a connection takes is bounded by its own time-out.
+        // Not from when the call began: the time that a connection takes is bounded by its own timeout.
         self.beat.lock().unwrap_or_else(PoisonError::into_inner).at = Instant::now();
     }
 

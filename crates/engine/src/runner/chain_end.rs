@@ -1,18 +1,18 @@
-//! End of what a cut call has left at a gateway behind: the run there is cancelled under the key of the
-//! call, and its charge is the cost of the operation here.
+//! End of the remains of a cut call at an upstream gateway: the run there is cancelled under the key of the call,
+//! and its charge is the cost of the operation here.
 //!
 //! ```text
 //! call cut ─► end_run ─┬─ charge within INLINE_WAIT ─► the row, with the ending
-//!                      └─ later ─────────────────────► a note beside the ended row
-//! row reaped ─► end_run for each route of the model ─► a note beside the ended row
+//!                      └─ later ─────────────────────► a note for the ended row
+//! row reaped ─► end_run for each route of the model ─► a note for the ended row
 //! ```
 //!
-//! A cost that an ending lacks is noted as awaited before the ending is offered, and again after it until
-//! the note is kept, so that the exposure of a completed operation does not vanish: it is lost only if the
-//! store fails both at the first offer and until the process ends. A note of a cost comes after the ending alone.
+//! A cost that an ending lacks is noted as awaited before the ending is offered, and again after it until the note
+//! is kept, so that the exposure of a completed operation does not vanish: it is lost only if the store fails both
+//! at the first offer and until the process ends. A note of a cost comes only after the ending.
 //!
-//! A cost is noted only if it is the whole cost: if every route of the model that may have run the
-//! operation has reported one. Until then the hold stays exposure.
+//! A cost is noted only if it is the whole cost: if every route of the model that may have run the operation has
+//! reported one. Until then the hold stays exposure.
 //!
 //! Never: a change of an ended row, or an end of a run whose call may be sent again.
 //!
@@ -166,7 +166,7 @@ impl Runner {
         operation: &Operation,
         chains: &[(Arc<dyn Provider>, RequestKey)],
     ) -> Option<Micros> {
-        // All at once: a gateway that never got the request takes the whole time to say so.
+        // All at once: a gateway that never got the request takes the whole time to report that.
         let ends: Vec<_> =
             chains.iter().map(|(provider, key)| self.end_run(provider, *key, operation)).collect();
         let mut cost = Micros::ZERO;

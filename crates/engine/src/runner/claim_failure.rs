@@ -1,4 +1,4 @@
-//! Failures of a claim, as its caller is told them. Not here: what an operation that was claimed comes to.
+//! Failures of a claim, in the form for its caller. Not here: the outcome of an operation that was claimed.
 
 use holdfast_domain::admin::event::{SpendLimitReached, spend_window};
 use holdfast_domain::conduct::ClaimError;
@@ -27,8 +27,7 @@ impl Runner {
             .await
     }
 
-    /// Notes that the key has spent what it may. A claim that no window could hold says nothing of what
-    /// was spent.
+    /// Notes that the key has reached its spend limit. A claim beyond every window proves nothing about the spend.
     fn note_limit(&self, reached: &ReachedLimit, caller: &Caller) {
         let Some(window) = spend_window(reached.counter).filter(|_| reached.may_fit_later()) else {
             return;
@@ -43,8 +42,8 @@ impl Runner {
     }
 
     /// Adds the available balance to a refusal for want of funds, if the API key may see it: no request pays for a
-    /// read that only statistics would use. A read that fails, or finds enough by now, adds nothing: the refusal
-    /// stands.
+    /// read that only statistics would use. A read that fails, or finds enough by now, adds none: the refusal stays
+    /// as it is.
     async fn with_available(&self, failure: RequestFailure, caller: &Caller) -> RequestFailure {
         let RequestFailure::InsufficientFunds {
             hold,

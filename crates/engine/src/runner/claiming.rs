@@ -2,7 +2,7 @@
 //!
 //! A caller is remembered for some seconds, and its limits with it. A claim by limits that were edited meanwhile is
 //! refused: it would reserve nothing of a counter that the edit has begun. The caller is then read again, and the
-//! claim offered under what was read.
+//! claim offered under the new limits.
 
 use holdfast_domain::ErrorChain;
 use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome};
@@ -29,7 +29,8 @@ impl Runner {
         loop {
             let offer = ClaimOffer {
                 claim: &prepared.claim,
-                // The latest that the database's clock may say: a lease that may have ended there claims nothing.
+                // The latest moment that the database's clock may have: a lease that may have ended there claims no
+                // row.
                 now: self.membership.node.now_at_the_latest(),
                 rebind: &rebind,
             };

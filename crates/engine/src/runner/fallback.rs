@@ -7,10 +7,10 @@
 //! | unknown, under `one-run` | the operation ends: unknown |
 //! | unknown, under `one-charge` | the next route: the operator pays for what may have run |
 //! | unknown, under either, after a chunk has gone out | ends: unknown, because two answers are not one |
-//! | unknown, under either, of a provider that asks again under the call's key | ends: unknown |
+//! | unknown, under either, of a provider that repeats the call under its key | ends: unknown |
 //!
-//! The last row is a gateway behind this one. It may have run the key and charged it, and was asked under
-//! that key for as long as the operation might send. Another route would run and charge it once more.
+//! The last row is an upstream gateway. It may have run the key and charged it, and got requests under that key for
+//! as long as the operation might send. Another route would run and charge it once more.
 
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{CallFailure, NotRunProof};
@@ -24,7 +24,7 @@ pub(super) struct UnknownTerms {
     pub(super) guarantee: Guarantee,
     /// A chunk has gone out.
     pub(super) is_told: bool,
-    /// The provider asks again under the call's key.
+    /// The provider repeats a call under its key.
     pub(super) asks_again: bool,
 }
 
@@ -58,7 +58,7 @@ mod tests {
 
     use super::*;
 
-    /// Each guarantee, told or not, asked again or not.
+    /// Each guarantee, with and without a sent chunk, with and without repetitions.
     fn all_terms() -> impl Iterator<Item = UnknownTerms> {
         let told = |guarantee| [false, true].map(|is_told| (guarantee, is_told));
         [Guarantee::OneRun, Guarantee::OneCharge].into_iter().flat_map(told).flat_map(

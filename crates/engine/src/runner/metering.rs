@@ -1,7 +1,7 @@
-//! Usage of a run: as its provider reports it, where the report is accepted, else by an own count.
+//! Usage of a run: as its provider reports it, if the report is accepted, else by an own count.
 //!
-//! The own count takes text as text. An image counts by the model's `image_tokens`; documents, audio and
-//! other images have no figure but the context, and count nothing: the operator bears the difference.
+//! The own count takes text as text. An image counts by the model's `image_tokens`; documents, audio and other
+//! images have no figure except the context, and count zero: the operator bears the difference.
 
 use holdfast_domain::Operation;
 use holdfast_domain::answer::Answer;

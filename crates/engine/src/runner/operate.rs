@@ -5,20 +5,20 @@
 //!        │        │                 ▲         ├─ not run: proven ───► the next route, or end: not run
 //!        │        │                 └─────────┘ unknown ────────────► end: abandoned, or the next route
 //!        │        └─ too late ─► given back                           (`fallback`)
-//!        └─ not mine ─► what the row says, or that another process runs it
+//!        └─ not mine ─► the outcome of the row, or of another process that runs it
 //! ```
 //!
-//! It runs to its end whoever still listens: money is held from the claim to the ending, and where there is none a
-//! reaper gives it back only after the lease or the deadline. So nothing is sent before the claim's COMMIT is
-//! acknowledged; no panic of an answer passes the ending, which is then *unknown*; and an ending is offered until the
-//! store takes it, for as long as the process lives. Waiting callers hear after [`Options::COMMIT_WAIT`] (10 s) that
-//! the store does not answer; the task goes on.
+//! It runs to its end with or without readers: money is held from the claim to the ending, and if there is none a
+//! reaper gives it back only after the lease or the deadline. So no byte is sent before the claim's COMMIT is
+//! acknowledged; no panic of an answer passes the ending, which is then *unknown*; and an ending is offered until
+//! the store takes it, for as long as the process lives. Waiting callers are informed after
+//! [`Options::COMMIT_WAIT`] (10 s) that the store does not answer; the task goes on.
 //!
-//! The step after a failed call, the next route or the end, is `fallback`'s alone. Once an ending was offered, nothing is
-//! sent.
+//! The step after a failed call, the next route or the end, is decided only by `fallback`. Once an ending was
+//! offered, no call is sent.
 //!
-//! Limits: the model's total time-out bounds all routes together; [`Options::DEADLINE_MARGIN`] (60 s) later others may
-//! take the task for dead.
+//! Limits: the model's total timeout bounds all routes together; [`Options::DEADLINE_MARGIN`] (60 s) later others
+//! may take the task for dead.
 
 mod call;
 mod cut_run;
@@ -74,7 +74,7 @@ impl Runner {
         (mut prepared, route_plan): (Box<PreparedClaim>, Box<RoutePlan>),
         body: Bytes,
     ) {
-        // First: whatever fails from here on, the place is given up and the tape ends.
+        // First: after any failure from here on, the place is given up and the tape ends.
         let place = self.running.guard(Arc::clone(&tape));
         // Before the claim: a store that is slow eats of the time of the run, which so ends before its deadline.
         let until = Instant::now() + prepared.model.timeouts.total;
@@ -108,7 +108,7 @@ impl Runner {
                 if tape.try_release() {
                     run.give_back().await
                 } else {
-                    // First: a head may go out as soon as it runs, and says where the limits stand.
+                    // First: a head may go out as soon as it runs, and carries the limits.
                     run.tell_rates();
                     tape.set_running();
                     run.perform(route_plan).await
@@ -124,7 +124,7 @@ impl Runner {
                 Outcome::Unbound(Box::pin(self.claim_failure(&error, &prepared, &context)).await)
             }
         };
-        // In hand until here: whoever is told next may ask again at once.
+        // In hand until here: a notified caller may send again at once.
         drop(context);
         place.leave(outcome);
     }
@@ -142,7 +142,7 @@ struct Run<'a> {
     until: Instant,
     /// Memory share of its answer, held until the store has the answer.
     share: AnswerShare,
-    /// Moments that its spans are built of; `None` where traces are off.
+    /// Moments that its spans are built of; `None` if traces are off.
     traced: Option<RunMoments<'a>>,
 }
 
@@ -195,7 +195,7 @@ impl Run<'_> {
     async fn give_back(&self) -> Outcome {
         let id = self.operation.id;
         tracing::info!(operation.id = %id, "a claim came too late for its callers: it is given back");
-        // Whoever comes later reads the row anew.
+        // A later reader reads the row anew.
         self.end(&Ending::NotRun, None, &[]).await;
         Outcome::GivenBack
     }
@@ -246,7 +246,7 @@ impl Run<'_> {
                 "the store refuses to settle: the result is kept, run `holdfast ledger verify`"
             );
         }
-        // Nobody was billed for a late result, and a lost claim may run again: neither may be handed out.
+        // A late result has no charge, and a lost claim may run again: neither may be handed out.
         let body = body.filter(|_body| !late && !is_lost).map(Private);
         let rates = self.rates(snapshot.operation.as_ref().unwrap_or(self.operation));
         Outcome::Row { snapshot, body, ran: true, rates }
@@ -262,12 +262,11 @@ impl Run<'_> {
         )
     }
 
-    /// Offers the ending until the store takes it, and logs once where that takes longer than
-    /// `COMMIT_WAIT`.
+    /// Offers the ending until the store takes it, and logs once if that takes longer than `COMMIT_WAIT`.
     async fn conclude(&self, ending: &Ending, attempts: &[Attempt]) -> Conclusion {
         let conduct = self.runner.membership.conduct();
         let mut concluding = pin!(conduct.conclude(self.operation, ending, attempts));
-        // The time-out is for the log alone. To give up would leave a run that is paid for without its ending.
+        // The timeout is only for the log. To give up would leave a run that is paid for without its ending.
         if let Ok(concluded) = timeout(Options::COMMIT_WAIT, concluding.as_mut()).await {
             return concluded;
         }
@@ -285,7 +284,7 @@ impl Run<'_> {
         mut route_plan: Box<RoutePlan>,
         (attempts, awaited): (&mut Vec<Attempt>, &mut Option<AwaitedCost>),
     ) -> CallVerdict {
-        // Before anything is sent: without it a provider may refuse for good what it would have taken.
+        // Before a call is sent: without it a provider may refuse for good what it would have taken.
         let earlier = match self.runner.earlier(self.context, self.prepared).await {
             Ok(earlier) => earlier,
             Err(error) => {
@@ -336,7 +335,7 @@ impl Run<'_> {
                 Err(failure) => failure,
             };
             heard.forget();
-            // A charge of one run says nothing of another one, before it, that may be unknown.
+            // A charge of one run does not cover another one, before it, that may be unknown.
             *awaited = left.filter(|_| !may_have_run);
             let (guarantee, asks_again) =
                 (self.prepared.model.guarantee, permit.route_state.asks_again());
@@ -344,7 +343,7 @@ impl Run<'_> {
                 NextStep::EndRefused(refusal) => return CallVerdict::Refused(refusal),
                 NextStep::EndUnknown => return CallVerdict::Unknown,
                 NextStep::NextRoute(None) => may_have_run = true,
-                // What we cut ourselves says nothing of the route.
+                // Our own cut proves nothing about the route.
                 NextStep::NextRoute(Some(_)) if self.is_cut() => {}
                 NextStep::NextRoute(Some(proof)) => {
                     self.runner.route_complaints.report_not_run(
@@ -360,13 +359,13 @@ impl Run<'_> {
         if may_have_run { CallVerdict::Unknown } else { CallVerdict::NotRun }
     }
 
-    /// Tells whether a provider may be called now: time is left, no stop was asked for, and this
-    /// node's lease is live with its margin.
+    /// True if a provider may be called now: time is left, no stop was requested, and this node's lease is live
+    /// with its margin.
     fn may_send(&self) -> bool {
         Instant::now() < self.until && !self.is_cut() && self.runner.membership.node.may_send()
     }
 
-    /// Tells whether a caller or the operator has asked for a stop.
+    /// True if a caller or the operator has requested a stop.
     fn is_cut(&self) -> bool {
         self.tape.stop().is_some()
     }
@@ -424,7 +423,7 @@ impl Run<'_> {
     }
 }
 
-/// Tells whether a run that had a result ended as abandoned: the store could not hold it.
+/// True if a run that had a result ended as abandoned: the store could not hold it.
 fn is_given_up(ending: &Ending, snapshot: &Snapshot) -> bool {
     let had_result = match ending {
         Ending::Finished { .. } | Ending::Refused { .. } => true,

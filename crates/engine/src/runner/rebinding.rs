@@ -47,7 +47,7 @@ impl Rebinder {
     }
 
     /// Binds a large request under the terms of the row that it was compared with last, on a thread of its own.
-    /// `false` if there is nothing to do, or if the thread panicked.
+    /// `false` if there is no such request, or if the thread panicked.
     pub(super) async fn prepare(&self, parsing: &ParsePlaces) -> bool {
         let large = self.large.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(LargeRebinding { bound, made: None }) = large else { return false };

@@ -1,5 +1,5 @@
-//! An answer that has come to its end, written down: as the body that callers get, as the last chunks of
-//! whoever follows it, and sealed. What may be large is written, or thrown away, beside what else runs.
+//! Rendering of a complete answer: as the body that callers get, as the last chunks of its followers, and sealed.
+//! Large answers are rendered, and dropped, off the runtime's workers.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::tape::ClosingChunks;
 /// Answer of one call, as it was received and before it is rendered.
 pub(crate) struct ReceivedAnswer {
     pub(crate) answer: Answer,
-    /// Renderer of the closing chunks; `None` where no caller asked for a stream.
+    /// Renderer of the closing chunks; `None` if no caller requested a stream.
     pub(crate) chunks: Option<Box<Chunks>>,
     /// Bytes of the provider's body that were read: a measure of the work, not of the text.
     pub(crate) received: usize,
@@ -52,8 +52,7 @@ impl ReceivedAnswer {
     /// Drops the answer; a large one on a blocking thread, because it may have a million parts.
     pub(crate) fn forget(self) {
         if self.is_large() {
-            // Detached: nobody waits for it, and a drop of a million parts would stall this
-            // worker thread.
+            // Detached: no task waits for it, and a drop of a million parts would stall this worker thread.
             drop(tokio::task::spawn_blocking(move || drop(self)));
         }
     }
@@ -82,8 +81,8 @@ impl ReceivedAnswer {
 }
 
 impl Runner {
-    /// Renders and seals an answer, together with the states that its provider wants back. `None`
-    /// where the rendering panicked, which is logged.
+    /// Renders and seals an answer, together with the states for its provider. `None` if the rendering panicked,
+    /// which is logged.
     pub(crate) async fn render_answer(
         &self,
         heard: ReceivedAnswer,

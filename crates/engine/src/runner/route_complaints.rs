@@ -1,6 +1,6 @@
-//! Complaints about routes that turned requests away lately, or whose usage is not as they reported it:
-//! the operator is told of each once in a while, not with every request. Nothing is decided by it: the
-//! next request tries the route again.
+//! Complaints about routes that turned requests away lately, or whose usage is not as they reported it: each is
+//! logged for the operator once in a while, not with every request. It decides nothing: the next request tries the
+//! route again.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -91,8 +91,8 @@ impl RouteComplaints {
         }
     }
 
-    /// Tells whether the interval is over, and starts a new one. Older entries are dropped, so that
-    /// routes which a reload took away do not stay.
+    /// True if the interval is over; starts a new one then. Older entries are dropped, so that routes which a
+    /// reload took away do not stay.
     fn is_news(&self, route: &Route, what: ComplaintKind, now: Instant) -> bool {
         let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Each time: there are as many entries as failures of routes within one interval, which are few.

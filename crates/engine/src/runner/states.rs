@@ -1,6 +1,6 @@
-//! States that providers want back of earlier turns. The id of a call says whose operation made it, so a look-up
-//! needs no index of content; what is found opens for the credential that sealed it and no other. A
-//! request without calls of ours looks nothing up, nor does one whose routes want nothing back.
+//! Provider states of earlier turns. The id of a call names the operation that made it, so a look-up needs no index
+//! of content; a found state opens only for the credential that sealed it. A request without calls of ours looks
+//! none up, nor does one whose routes take no states.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ impl EarlierStates {
     }
 }
 
-/// Tells whether provider states may be added to a request. The caller does not see them, and
-/// only the model's context bounds their length, so that a hold must reckon with all of it.
+/// True if provider states may be added to a request. The caller does not see them, and only the model's context
+/// bounds their length, so that a hold must reckon with all of it.
 pub(crate) fn may_grow(lanes: &[Arc<RouteState>], request: &Request) -> bool {
     lanes.iter().any(|route_state| route_state.origin().is_some()) && !calls(request).is_empty()
 }
@@ -63,8 +63,8 @@ impl Runner {
         Ok(EarlierStates(found))
     }
 
-    /// Loads a snapshot with its whole result, however large. Memory is bounded elsewhere: by the
-    /// runs of an API key, and by the look-ups that each makes at once.
+    /// Loads a snapshot with its whole result, however large. Memory is bounded in other places: by the runs of an
+    /// API key, and by the look-ups that each makes at once.
     async fn load_whole(&self, operation: OperationId) -> Result<Snapshot, Unavailable> {
         let snapshot = self.journal.load(operation).await?;
         if snapshot.result.as_ref().is_none_or(|result| result.withheld == 0) {
@@ -79,7 +79,7 @@ impl Runner {
 /// `LOOK_UPS_MAX` operations. Ids of other makers are passed over.
 fn calls(request: &Request) -> BTreeMap<OperationId, Vec<[u32; 2]>> {
     let mut calls = BTreeMap::<_, Vec<_>>::new();
-    // From the newest turn on: where there are too many, the oldest go without.
+    // From the newest turn on: if there are too many, the oldest go without.
     for message in request.messages.iter().rev() {
         let Role::Assistant(reply) = &message.role else { continue };
         for call in &reply.tool_calls {

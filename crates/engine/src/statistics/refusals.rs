@@ -1,9 +1,9 @@
 //! Collector of refused requests: counts by API key, code and hour, and the newest requests of each count.
 //!
-//! A flood of refusals costs memory and writes as a trickle does: a count is one row whatever its number, and of each
-//! count at most [`LISTED_OF_CODE`] requests are listed in a second, the newest. Both have a bound over all API keys.
-//! A request that finds no room to be listed is counted all the same; one of an API key that finds no room to be
-//! counted is in the number that the log shows.
+//! A flood of refusals costs memory and writes as a trickle does: a count is one row whatever its number, and of
+//! each count at most [`LISTED_OF_CODE`] requests are listed in a second, the newest. Both have a bound over all
+//! API keys. A request that finds no room to be listed is counted all the same; one of an API key that finds no
+//! room to be counted is in the number that the log shows.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};

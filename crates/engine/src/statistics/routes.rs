@@ -18,13 +18,13 @@ use holdfast_domain::statistics::{
     RouteHour, hour_of,
 };
 
-/// Rows of all routes that are counted between two writes; the rest is dropped while the store takes nothing.
+/// Rows of all routes that are counted between two writes; the rest is dropped while the store takes no row.
 const ROWS_MAX: usize = 8_192;
 
 /// Difference of two computations of one retry moment, which a clock makes.
 const RETRY_TOLERANCE: Duration = Duration::from_secs(1);
 
-/// One attempt on a route.
+/// Facts of one attempt on a route.
 #[derive(Debug)]
 pub(crate) struct AttemptFacts<'a> {
     pub(crate) route: &'a Arc<str>,
@@ -63,7 +63,7 @@ struct RouteRows {
 struct Breakers {
     seen: Vec<BreakerReport>,
     written: Option<Vec<BreakerReport>>,
-    /// Answers since the last look.
+    /// Answers since the last flush.
     answers: HashMap<Arc<str>, u32>,
 }
 

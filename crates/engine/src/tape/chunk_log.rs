@@ -7,12 +7,13 @@
 //! ```
 //!
 //! The newest chunks are kept as they were rendered, so that a thousand followers who keep up share one rendering.
-//! Rendered, a chunk costs many times its text, so that only [`RECENT_MAX`] of them are kept; everything from the first
-//! piece on is in the [`CompactLog`]. Whoever is behind is told from there: coarser chunks, the same answer.
+//! Rendered, a chunk costs many times its text, so that only [`RECENT_MAX`] of them are kept; all pieces from the
+//! first on are in the [`CompactLog`]. A follower that is behind gets its text from there: coarser chunks, the same
+//! answer.
 //!
-//! The run appends and never waits. How much there may be is the run's to decide ([`Options::STREAM_BYTES_MAX`]). It
-//! is heard by the credential that the answer will be sealed for, and by no other: another one of the same API key
-//! could not read the answer again.
+//! The run appends and never waits. The run decides how much there may be ([`Options::STREAM_BYTES_MAX`]). Only the
+//! credential that the answer will be sealed for may follow it: another one of the same API key could not read the
+//! answer again.
 //!
 //! [`Options::STREAM_BYTES_MAX`]: crate::options::Options::STREAM_BYTES_MAX
 
@@ -37,7 +38,7 @@ const RECENT_MAX: usize = 64;
 const RECENT_BYTES_MIN: usize = 2_048;
 const RECENT_BYTES_MAX: usize = 32_768;
 const RECENT_PART: usize = 8;
-/// Relays that other nodes may ask of one run, over its whole life.
+/// Relays that other nodes may request of one run, over its whole life.
 const ASKED_MAX: usize = 4_096;
 /// Bytes of the compact log that a follower who is behind takes at once.
 const BEHIND_BYTES: usize = 16_384;
@@ -45,13 +46,12 @@ const BEHIND_BYTES: usize = 16_384;
 /// Log of the chunks of one run: one writer, any number of followers.
 #[derive(Debug)]
 pub(crate) struct ChunkLog {
-    /// Credential that may follow: the answer will be sealed for this one alone.
+    /// Credential that may follow: the answer will be sealed only for this one.
     bearer: Bearer,
-    /// Public id of the model, as the caller asked for it.
+    /// Public id of the model, as the caller spelled it.
     model: PublicModelId,
     request_body: watch::Sender<ChunkLogState>,
-    /// Nonces of relays that were asked for, against replays. A std mutex: never held across an
-    /// await.
+    /// Nonces of relays that were requested, against replays. A std mutex: never held across an await.
     asked: Mutex<BTreeSet<RelayNonce>>,
 }
 
@@ -63,7 +63,7 @@ struct ChunkLogState {
     recent_bytes: usize,
     /// Members that all chunks share, once there is a first chunk.
     envelope: Option<Arc<Envelope>>,
-    /// Closing chunks, told only after the settlement has committed.
+    /// Closing chunks, sent only after the settlement has committed.
     closing: Option<ClosingChunks>,
     /// End mark: no chunk follows but the closing ones.
     is_over: bool,
@@ -124,7 +124,7 @@ impl ChunkLogState {
         }
     }
 
-    /// Offset from which on rendered chunks exist; the end of the log where there is none.
+    /// Offset from which on rendered chunks exist; the end of the log if there is none.
     fn recent_at(&self) -> usize {
         self.recent.front().map_or(self.log.end(), |oldest| oldest.at)
     }
@@ -144,7 +144,7 @@ impl ChunkLog {
         Self { bearer: bearer.clone(), model, request_body, asked }
     }
 
-    /// Tells whether this credential may follow: the answer will be sealed for it.
+    /// True if this credential may follow: the answer will be sealed for it.
     pub(crate) fn is_for(&self, credential: CredentialId) -> bool {
         self.bearer.id == credential
     }
@@ -154,8 +154,8 @@ impl ChunkLog {
         self.bearer.secret.result_key(operation)
     }
 
-    /// Records the nonce of a relay; `false` where it was used before, which is a replay, or where
-    /// the run was asked `ASKED_MAX` times.
+    /// Records the nonce of a relay; `false` if it was used before, which is a replay, or if the run has had
+    /// `ASKED_MAX` requests.
     pub(crate) fn is_first_ask(&self, nonce: RelayNonce) -> bool {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         asked.len() < ASKED_MAX && asked.insert(nonce)
@@ -167,7 +167,7 @@ impl ChunkLog {
 
     /// Sets the rate-limit status, before the first chunk.
     pub(crate) fn set_rates(&self, rates: RateLimitStatus) {
-        // `false`: nobody is woken. Followers wait for chunks, and read this with the first.
+        // `false`: no follower is woken. Followers wait for chunks, and read this with the first.
         self.request_body.send_if_modified(|request_body| {
             request_body.rates = rates;
             false
@@ -178,7 +178,7 @@ impl ChunkLog {
         self.request_body.borrow().rates
     }
 
-    /// Appends pieces, and wakes all followers; an empty list wakes nobody.
+    /// Appends pieces, and wakes all followers; an empty list wakes none.
     pub(crate) fn append(&self, envelope: &Arc<Envelope>, pieces: Vec<DeltaChunk<'_>>) {
         if !pieces.is_empty() {
             self.request_body.send_modify(|request_body| request_body.add(envelope, pieces));
@@ -215,15 +215,15 @@ impl ChunkLog {
 }
 
 impl Follower {
-    /// Tells whether a first chunk is there.
+    /// True if the log has a first chunk.
     pub(crate) fn has_begun(&self) -> bool {
         self.request_body.borrow().log.end() > 0
     }
 
-    /// Waits for the first chunk; never completes where none comes. Cancel safe.
+    /// Waits for the first chunk; never completes if none comes. Cancel safe.
     pub(crate) async fn wait_begun(&mut self) {
         if self.request_body.wait_for(|request_body| request_body.log.end() > 0).await.is_err() {
-            // The track is gone, and nothing was said.
+            // The track is gone, without a chunk.
             std::future::pending::<()>().await;
         }
     }
@@ -232,7 +232,7 @@ impl Follower {
     /// closed. Cancel safe: the position moves only with the chunks that are returned.
     pub(crate) async fn more(&mut self) -> VecDeque<Bytes> {
         let next = self.next;
-        // Never closed: whoever follows holds the tape that the track is of.
+        // Never closed: a follower holds the tape that the track is of.
         let there = self
             .request_body
             .wait_for(|request_body| request_body.is_over || request_body.log.end() > next)
@@ -247,13 +247,13 @@ impl Follower {
         }
         let behind = request_body.log.excerpt(next, request_body.recent_at(), BEHIND_BYTES);
         let envelope = request_body.envelope.clone();
-        // Rendered without the lock: nobody who is behind keeps the run waiting.
+        // Rendered without the lock: a follower that is behind does not keep the run waiting.
         drop(request_body);
         self.next = next.saturating_add(behind.len());
         envelope.map_or_else(VecDeque::new, |it| behind.render(&it, self.include_usage))
     }
 
-    /// Closing chunks and the end mark of the stream; `None` where the run made none.
+    /// Closing chunks and the end mark of the stream; `None` if the run made none.
     pub(crate) fn closing(&self) -> Option<VecDeque<Bytes>> {
         let request_body = self.request_body.borrow();
         let closing = request_body.closing.as_ref()?;

@@ -1,10 +1,10 @@
-//! Everything that a run has told, as small as it can be kept: of a text its bytes and a byte or two for
-//! each of its pieces, of any other chunk its members. Whoever is behind is told from here, in coarser
-//! pieces. Not how a chunk looks: the wire's [`Envelope`] renders it.
+//! All entries of a run, as small as they can be kept: of a text its bytes and a byte or two for each of its
+//! pieces, of any other chunk its members. Followers that are behind read from here, in coarser pieces. Not the
+//! form of a chunk: the wire's [`Envelope`] renders it.
 //!
-//! An entry is a number and what it is of. The number has the length in its upper bits and the lane in the
-//! three lowest: 0 to 5 are the first six lanes, 6 is any other one, whose number follows, 7 a whole chunk. It
-//! is written seven bits to a byte, so that a piece of up to 15 bytes costs one byte more than itself.
+//! An entry is a number and its payload. The number has the length in its upper bits and the lane in the three
+//! lowest: 0 to 5 are the first six lanes, 6 is any other one, whose number follows, 7 a whole chunk. It is written
+//! seven bits to a byte, so that a piece of up to 15 bytes costs one byte more than itself.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -23,7 +23,7 @@ const GROWTH_MIN: usize = 512;
 /// the lock that followers wait for.
 const STRETCH: usize = 1 << 20;
 
-/// Log of all entries of a run, in the order in which they were told.
+/// Log of all entries of a run, in the order in which they were sent.
 #[derive(Default)]
 pub(super) struct CompactLog {
     /// Newest stretch, and its offset in the whole log.
@@ -153,7 +153,7 @@ impl Excerpt {
                 LogEntry::Text(at, bytes) => (self.lanes.get(at).copied(), bytes),
                 LogEntry::Chunk(members) => (None, members),
             };
-            // Only neighbours are joined: the order in which texts of several choices were told is kept.
+            // Only neighbours are joined: the order in which texts of several choices were sent is kept.
             let goes_on = route_state.is_some() && gathered.route_state == route_state;
             if !goes_on || gathered.text.len().saturating_add(bytes.len()) > TEXT_MAX {
                 events.extend(gathered.flush(envelope, include_usage));
@@ -179,14 +179,14 @@ struct TextBuffer {
 impl TextBuffer {
     fn flush(&mut self, envelope: &Envelope, include_usage: bool) -> Option<Bytes> {
         let route_state = self.route_state.take()?;
-        // Whole pieces of text: nothing is lost.
+        // Whole pieces of text: no byte is lost.
         let frame = envelope.text(route_state, &String::from_utf8_lossy(&self.text));
         self.text.clear();
         Some(frame.bytes(include_usage))
     }
 }
 
-/// Takes the first entry off; `None` at the end, or where an entry is cut.
+/// Takes the first entry off; `None` at the end, or if an entry is cut.
 fn take<'a>(entries: &mut &'a [u8]) -> Option<LogEntry<'a>> {
     let mut rest = *entries;
     let number = take_number(&mut rest)?;

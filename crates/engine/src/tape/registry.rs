@@ -5,14 +5,15 @@
 //!                       └────► drop                 its task died: the tape ends as lost
 //! ```
 //!
-//! It is what makes two requests with one key meet in memory. It is no lock: the claim id on the row decides who
-//! owns an operation, and another process may run it while nothing is registered here.
+//! It is what makes two requests with one key meet in memory. It is not a lock: the claim id on the row decides who
+//! owns an operation, and another process may run it while no run is registered here.
 //!
-//! - A run leaves its place before its end is told: a reader that tries again at once finds the place free.
-//! - A place is removed only by the run that holds it. A successor may be registered by the time a guard is dropped.
-//! - Claims of tasks that died before anything was sent are remembered as `unsent`. They alone may be disowned as *not
-//!   run*; a claim of which nothing is known may have reached a provider. The list grows by one id for each such death,
-//!   which is a bug each time, and ends with the process.
+//! - A run leaves its place before its end is published: a reader that tries again at once finds the place free.
+//! - A place is removed only by the run that holds it. A successor may be registered by the time a guard is
+//!   dropped.
+//! - Claims of tasks that died before a byte was sent are remembered as `unsent`. Only they may be disowned as *not
+//!   run*; an unknown claim may have reached a provider. The list grows by one id for each such death, which is a
+//!   bug each time, and ends with the process.
 //! - After [`stop_all`](RunRegistry::stop_all) a run that registers is stopped at once: a drain that has cut cannot
 //!   be overtaken by a request that it did not see.
 
@@ -33,7 +34,7 @@ use super::{ChunkLog, Outcome, StopCause, Tape};
 #[derive(Debug, Default)]
 pub(crate) struct RunRegistry {
     tapes: Mutex<RegisteredTapes>,
-    /// Claims whose tasks died before anything was sent: the only ones that may be disowned as not run.
+    /// Claims whose tasks died before a byte was sent: the only ones that may be disowned as not run.
     unsent: Mutex<Vec<ClaimId>>,
 }
 
@@ -52,13 +53,13 @@ pub(crate) struct NewRun {
     /// Public model id of its claim, and the alias that the request names it by.
     pub(crate) model: PublicModelId,
     pub(crate) alias: Option<ModelAlias>,
-    /// Log of its chunks, where the first caller asked for a stream.
+    /// Log of its chunks, if the first caller requested a stream.
     pub(crate) chunk_log: Option<ChunkLog>,
     /// Span of the claiming request.
     pub(crate) span: Option<SpanContext>,
 }
 
-/// A run's place in [`RunRegistry`]. Dropping it removes the run, and ends its tape if nobody did.
+/// A run's place in [`RunRegistry`]. Dropping it removes the run, and ends its tape if that is still open.
 #[derive(Debug)]
 pub(crate) struct RunGuard<'a> {
     running: &'a RunRegistry,
@@ -66,7 +67,7 @@ pub(crate) struct RunGuard<'a> {
 }
 
 impl RunGuard<'_> {
-    /// Leaves the place, then tells the end: a reader that tries again at once finds it free.
+    /// Leaves the place, then publishes the end: a reader that tries again at once finds it free.
     pub(crate) fn leave(self, outcome: Outcome) {
         self.running.remove(&self.tape);
         self.tape.end(outcome);
@@ -143,14 +144,14 @@ impl RunRegistry {
         RunGuard { running: self, tape }
     }
 
-    /// Evidence on a claim whose row is leased to this process: never sent, or perhaps. `None`
-    /// where a task runs it, so that there is nothing to disown.
+    /// Evidence on a claim whose row is leased to this process: never sent, or perhaps. `None` if a task runs it,
+    /// so that there is no claim to disown.
     pub(crate) fn send_evidence(
         &self,
         operation: OperationId,
         claim: ClaimId,
     ) -> Option<SendStatus> {
-        // In this order, the reverse of the guard's: a task that dies in between is found by one of the two looks.
+        // In this order, the reverse of the guard's: a task that dies in between is found by one of the two checks.
         if self.find(operation).is_some_and(|tape| tape.claim == claim) {
             return None;
         }
@@ -176,7 +177,7 @@ impl RunRegistry {
 pub(crate) enum Registration {
     /// Run of an earlier request, to be followed.
     Found(Arc<Tape>),
-    /// New run, which whoever registered it has to start.
+    /// New run, which its registrar has to start.
     New(Arc<Tape>),
 }
 

@@ -5,12 +5,12 @@
 //!     └──────── row: at rest ─► the row's answer, less what was written
 //! ```
 //!
-//! The row has the last word. Of text that was written already only the rest follows, and a row with another answer
-//! breaks the stream: two answers are never told as one. A relay carries no end: a node that dies while it
-//! tells has not ended anything, and its caller is told what becomes of the row.
+//! The row decides. Of text that was written already only the rest follows, and a row with another answer breaks
+//! the stream: two answers are never joined into one. A relay carries no end: a node that dies while it sends has
+//! not ended the operation, and its caller gets the outcome of the row.
 //!
-//! Once something was written the wait has no patience any more, and a drain waits for its end as it does for own
-//! runs; before that a drain ends it at once, because the caller can go elsewhere.
+//! Once text was written the wait has no time limit any more, and a drain waits for its end as it does for own
+//! runs; before that a drain ends it at once, because the caller can send to another node.
 
 use std::sync::Arc;
 
@@ -36,15 +36,14 @@ pub(crate) struct RemoteRun {
     front: Arc<Front>,
     context: RequestContext,
     watch: RowWatch,
-    /// End of its patience; `None` once something was written, because what has begun is told to
-    /// its end.
+    /// End of the wait; `None` once text was written, because an answer that has begun is sent to its end.
     patience: Option<Instant>,
-    /// Newest row that was leased, for a caller whose patience ends.
+    /// Newest row that was leased, for a caller whose wait ends.
     seen: Option<Arc<Snapshot>>,
     relay: RelayState,
-    /// Text that was written, by which the rest is found; an error where it cannot be resumed.
+    /// Text that was written, by which the rest is found; an error if it cannot be resumed.
     written: Result<Resumption, ResumeError>,
-    /// Token of the task set, held once something was written: a drain waits for it as for a run.
+    /// Token of the task set, held once text was written: a drain waits for it as for a run.
     begun: Option<TaskTrackerToken>,
     /// Reading of the answer, once the row is at rest.
     reading: Option<BoxFuture<'static, Reply>>,
@@ -52,7 +51,7 @@ pub(crate) struct RemoteRun {
 
 /// State of the relay from the owning process.
 enum RelayState {
-    /// Not asked for yet.
+    /// Not requested yet.
     Wanted,
     Open(BoxStream<'static, RelayEvent>),
     /// No relay, or none any more: the row decides.
@@ -81,7 +80,7 @@ impl RemoteRun {
             begun: None,
             reading: None,
         };
-        // A poll that others began may have looked already: its row counts now, not at the next look.
+        // A poll that others began may have read the row already: that row counts now, not at the next poll.
         run.on_row();
         run
     }
@@ -90,7 +89,7 @@ impl RemoteRun {
         &self.context
     }
 
-    /// Tells whether an event was written.
+    /// True if an event was written.
     pub(crate) const fn has_begun(&self) -> bool {
         self.begun.is_some()
     }
@@ -112,7 +111,7 @@ impl RemoteRun {
                     }
                 }
                 reply = read(&mut self.reading) => return Progress::Rests(Box::new(reply)),
-                // Whoever looks ends with the last look, whose row is read here by then.
+                // The last poll may have ended the task, and its row is read here by then.
                 looked = self.watch.changed(), if !is_read => match looked {
                     Ok(()) => self.on_row(),
                     Err(_nobody_looks) => return Progress::Rests(Box::new(self.unfinished().await)),
@@ -123,7 +122,7 @@ impl RemoteRun {
         }
     }
 
-    /// Waits for the row's reply alone, and drops all events.
+    /// Waits for the row's reply, and drops all events.
     pub(crate) async fn rest(mut self) -> Reply {
         loop {
             if let Progress::Rests(reply) = self.more().await {
@@ -152,7 +151,7 @@ impl RemoteRun {
         let rest = if is_large { front.results.run_blocking(rest).await } else { Some(rest()) };
         let outcome = match rest {
             Some(Ok(rest)) => Ok(ReplyBody::Streamed(Box::new(rest))),
-            // Two answers are never told as one: whoever asks again gets the row's.
+            // Two answers are never joined into one: a repeated request gets the row's.
             Some(Err(error)) => {
                 tracing::error!(operation.id = %id, %error, "a relayed stream was not ended by its row");
                 Err(RequestFailure::Storage(Some(id)))
@@ -182,7 +181,7 @@ impl RemoteRun {
                 self.reading =
                     Some(async move { front.reply_at_rest(&row, &context).await }.boxed());
             }
-            // What was begun goes on: the run has not ended for that, and the next look may tell.
+            // A begun stream goes on: the run has not ended for that, and the next poll may read the row.
             PolledRow::Unreadable if self.begun.is_some() => {}
             PolledRow::Unreadable => {
                 let reply = Reply::unbound(RequestFailure::Storage(Some(self.context.id)));
@@ -198,13 +197,13 @@ impl RemoteRun {
             return None;
         };
         match step {
-            // A relay carries chunks and no end: that of the stream is the row's to tell.
+            // A relay carries chunks and no end: the end of the stream comes from the row.
             Some(RelayEvent::Said(event)) if event == chunk::DONE => {}
             Some(RelayEvent::Said(event)) => match written.filter(&event) {
                 Ok(events) if events.is_empty() => {}
                 Ok(events) => {
                     self.begun.get_or_insert_with(|| self.front.runner.tasks.token());
-                    // What has begun is told to its end, and a drain waits for it.
+                    // A begun answer is sent to its end, and a drain waits for it.
                     self.patience = None;
                     let include_usage = self.context.delivery.include_usage;
                     let told = |event: Bytes| {
@@ -216,7 +215,7 @@ impl RemoteRun {
                 Err(error) => {
                     tracing::warn!(operation.id = %self.context.id, %error, "a relay was given up");
                     self.relay = RelayState::Closed;
-                    // Where nothing was written, the row's answer is told from its beginning.
+                    // If no text was written, the row's answer is sent from its beginning.
                     self.written =
                         if self.begun.is_some() { Err(error) } else { Ok(Resumption::new()) };
                 }
@@ -224,7 +223,7 @@ impl RemoteRun {
             Some(RelayEvent::Restart) => written.restart(),
             None => {
                 self.relay = RelayState::Closed;
-                // The run has probably ended with its relay: look at once, not at the next second.
+                // The run has probably ended with its relay: poll at once, not at the next second.
                 self.front.row_poller.poll_now(self.context.id);
             }
         }
@@ -245,7 +244,7 @@ impl RemoteRun {
     }
 }
 
-/// Next event of the relay; pending for ever where none is open.
+/// Next event of the relay; pending for ever if none is open.
 async fn next_relay_event(relay: &mut RelayState) -> Option<RelayEvent> {
     match relay {
         RelayState::Open(heard) => heard.next().await,
@@ -253,7 +252,7 @@ async fn next_relay_event(relay: &mut RelayState) -> Option<RelayEvent> {
     }
 }
 
-/// Reply of the row; pending for ever where it is not being read.
+/// Reply of the row; pending for ever if it is not being read.
 async fn read(reading: &mut Option<BoxFuture<'static, Reply>>) -> Reply {
     match reading {
         Some(reading) => reading.await,
@@ -269,7 +268,7 @@ async fn until(patience: Option<Instant>) {
 }
 
 impl Front {
-    /// Makes the reply of a row at rest, in the delivery that the caller asked for.
+    /// Creates the reply of a row at rest, in the delivery that the caller requested.
     async fn reply_at_rest(&self, row: &Snapshot, context: &RequestContext) -> Reply {
         let reply = self.reply_of_row(row, &context.caller, true).await;
         self.deliver(reply, context).await

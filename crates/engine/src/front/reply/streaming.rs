@@ -4,19 +4,19 @@
 //! source    │ events come from                         │ the end comes from
 //! Live      │ the run's chunk log                      │ its settlement
 //! Remote    │ a relay, while there is one              │ the operation's row
-//! Awaited   │ nothing yet: the head had to go out      │ whatever the reply turns out to be
+//! Awaited   │ none yet: the head had to go out         │ the reply, once it is known
 //! Nothing   │ all events are here: a replay            │ the last of them
 //! ```
 //!
-//! A head goes out with the first event, or after five seconds without one: until then an error still has its status.
-//! The closing events wait for the COMMIT of the settlement. A client that has read the end of a stream may rely on
-//! that it was paid for and will be replayed; told earlier, a lost commit would make a liar of it.
+//! A head goes out with the first event, or after five seconds without one: until then an error still has its
+//! status. The closing events wait for the COMMIT of the settlement. A client that has read the end of a stream may
+//! rely on its payment and its replay; sent earlier, a lost commit would break that promise.
 //!
-//! Two answers are never told as one: where the row says another answer than the one that was begun, the stream breaks,
-//! and whoever asks again gets the row's.
+//! Two answers are never joined into one: if the row has another answer than the one that was begun, the stream
+//! breaks, and a repeated request gets the row's.
 //!
-//! Dropping a stream changes nothing: the run is a task of its own. A follower that is slow is told coarser chunks, and
-//! the bytes of a large replay are counted until all of it was told.
+//! Dropping a stream has no effect on the run, which is a task of its own. A slow follower gets coarser chunks, and
+//! the bytes of a large replay are counted until all of it was sent.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -60,7 +60,7 @@ enum StreamSource {
     Live(Box<LiveRun>),
     /// Run of another process, by its relay and its row.
     Remote(Box<RemoteRun>),
-    /// Reply that is still awaited, and then told as a whole.
+    /// Reply that is still awaited, and then sent as a whole.
     Awaited(Box<RequestContext>, BoxFuture<'static, Reply>),
 }
 
@@ -70,7 +70,7 @@ struct LiveRun {
     context: RequestContext,
     reader: Reader,
     follower: Follower,
-    /// End of the patience for the first event; `None` after it.
+    /// End of the wait for the first event; `None` after it.
     patience: Option<Instant>,
 }
 
@@ -79,7 +79,7 @@ struct LiveRun {
 pub enum StreamItem {
     /// Event, framed as it is written.
     Event(Private<Bytes>),
-    /// Break: the stream has no proper end, and nothing follows.
+    /// Break: the stream has no proper end, and no event follows.
     Broken(StreamFailure),
 }
 
@@ -139,7 +139,7 @@ impl CompletionStream {
                     Reply { outcome: Err(failure), facts, .. } => {
                         (facts, Err(StreamFailure::Failed(failure)))
                     }
-                    // Never: whoever is answered by this wants a stream.
+                    // Never: a caller of this requested a stream.
                     Reply { outcome: Ok(ReplyBody::Completed(_)), facts, .. } => (
                         facts,
                         Err(StreamFailure::Failed(RequestFailure::Internal(Some(context.id)))),
@@ -165,7 +165,7 @@ impl CompletionStream {
         }
     }
 
-    /// Drops from a whole stream what was written already; an error where the texts differ.
+    /// Drops the text that was written already from a whole stream; an error if the texts differ.
     pub(crate) fn resume_after(mut self, written: &mut Resumption) -> Result<Self, ResumeError> {
         for event in std::mem::take(&mut self.ready) {
             self.ready.extend(written.filter(&event)?);
@@ -178,7 +178,7 @@ impl CompletionStream {
         self.ready.iter().map(Bytes::len).sum()
     }
 
-    /// Tells whether an event is there or was; a head that is due goes out before one.
+    /// True if an event exists or was sent; a head that is due goes out before one.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         match &self.source {
@@ -214,7 +214,7 @@ impl LiveRun {
         match request_body {
             Ok(request_body) if request_body.is_empty() => self.ending().await,
             Ok(request_body) => {
-                // Patience is for the first piece: what has begun is told to its end.
+                // The limit is for the first piece: an answer that has begun is sent to its end.
                 self.patience = None;
                 NextEvents::Said(request_body)
             }
@@ -245,7 +245,7 @@ impl LiveRun {
                 Err(StreamFailure::Refused(refusal, body))
             }
             (Err(failure), _) => Err(StreamFailure::Failed(failure)),
-            // Another answer than the one that was begun: whoever asks again gets it.
+            // Another answer than the one that was begun: a repeated request gets it.
             (Ok(ReplyBody::Completed(_) | ReplyBody::Streamed(_)), _) => {
                 Err(StreamFailure::Failed(RequestFailure::Storage(Some(id))))
             }
@@ -255,8 +255,8 @@ impl LiveRun {
 }
 
 impl Front {
-    /// Follows a run to its end, at most until `patience`. `Break`: its caller wants a stream, and that
-    /// has begun, or has waited long enough for its head.
+    /// Follows a run to its end, at most until `patience`. `Break`: its caller requested a stream, and that has
+    /// begun, or has waited long enough for its head.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         context: &RequestContext,
@@ -281,7 +281,7 @@ impl Front {
             // Before that its errors are the caller's own: they have their status.
             reader.wait_admitted().await;
         };
-        // Biased: a run that has said something and ended is still told as a stream, chunk by chunk.
+        // Biased: a run that has written chunks and ended is still sent as a stream, chunk by chunk.
         tokio::select! {
             biased;
             () = begun => {}
@@ -315,7 +315,7 @@ impl Front {
 }
 
 impl Reply {
-    /// A stream of what a run elsewhere says after these events, and of what its row says then.
+    /// A stream of these events, then of the text of a run on another node, and then of its row.
     pub(crate) fn from_remote_run(joined: RemoteRun, ready: VecDeque<Bytes>) -> Self {
         let facts = ReplyFacts::in_progress(joined.ask().id);
         let source = StreamSource::Remote(Box::new(joined));
@@ -346,7 +346,7 @@ impl ReplyFacts {
 }
 
 impl Front {
-    /// Converts a reply to the delivery that was asked for; a large answer on a blocking thread.
+    /// Converts a reply to the requested delivery; a large answer on a blocking thread.
     pub(crate) async fn deliver(&self, reply: Reply, context: &RequestContext) -> Reply {
         if !reply.is_large() || !context.delivery.stream {
             return reply.into_delivery(context);
@@ -364,8 +364,7 @@ impl Reply {
         matches!(&self.outcome, Ok(ReplyBody::Completed(body)) if is_large(body.len()))
     }
 
-    /// Converts a reply to the delivery that was asked for: a stored completion becomes a stream of
-    /// its text.
+    /// Converts a reply to the requested delivery: a stored completion becomes a stream of its text.
     pub(crate) fn into_delivery(self, context: &RequestContext) -> Self {
         if !context.delivery.stream {
             return self;

@@ -1,15 +1,15 @@
-//! The call on one route: what may end it, what it tells of its route, and what is written down of it.
+//! The call on one route: its possible ends, its evidence about the route, and its record in the row.
 //!
-//! | ends it | where something arrived | where nothing did |
+//! | ends it | if a piece arrived | if none did |
 //! |---|---|---|
-//! | the provider | as it says, if every choice is complete | as it says |
+//! | the provider | by its outcome, if every choice is complete | by its outcome |
 //! | the model's total time, silence, a bound of memory | cut: kept, and charged by an own count | unknown |
 //! | its caller's cancel | cut, the same | unknown |
-//! | the drain deadline | unknown: nobody pays for half an answer because a process ends | unknown |
+//! | the drain deadline | unknown: half an answer because a process ends has no charge | unknown |
 //!
-//! An answer that is complete and reported is an answer, whatever ended its call. Before a byte may have left, an end
-//! of ours is *not run*: that is proven, and the next route may be tried. A not-run that a provider claims is not
-//! believed where its call has opened a choice: what has said something has run.
+//! An answer that is complete and reported is an answer, whatever ended its call. Before a byte may have left, an
+//! end of ours is *not run*: that is proven, and the next route may be tried. A not-run that a provider claims is
+//! not believed if its call has opened a choice: a provider that has sent text has run.
 //!
 //! It must never report a cut of our own as a failure of the route: a cancel would open the circuit breaker of a
 //! provider that works.
@@ -36,8 +36,8 @@ use crate::statistics::AttemptFacts;
 use crate::tape::StopCause;
 
 impl Run<'_> {
-    /// Maps the result of a call to what the circuit breaker counts. A cut of our own counts as
-    /// nothing; a `Retry-After` outranks the class of the failure.
+    /// Maps the result of a call to the outcome that the circuit breaker counts. A cut of our own counts as none; a
+    /// `Retry-After` outranks the class of the failure.
     pub(super) fn call_outcome(
         &self,
         called: &Result<MeterReading, ProviderFailure>,
@@ -146,7 +146,7 @@ impl Run<'_> {
         silence: &SilenceTimer<'_>,
     ) -> Result<Option<UsageReport>, ProviderFailure> {
         let route_state = &silence.pass().route_state;
-        // No provider of that name is configured: nothing is sent, and the next route may try.
+        // No provider of that name is configured: no request is sent, and the next route may try.
         let Some(provider) = &route_state.provider else {
             return Err(ProviderFailure::NotRun(NotRunProof::Account));
         };
@@ -169,13 +169,13 @@ impl Run<'_> {
             called = provider.run(&call, answer) => return outcome(called, answer, n),
             () = tokio::time::sleep_until(self.until) => (UnknownReason::Timeout, true),
             why = self.bounded(silence, arrival) => (why, true),
-            // The operator's own doing: nobody pays for half an answer because a process ends.
+            // The operator's own act: half an answer because a process ends has no charge.
             stop = self.tape.wait_stop() => (UnknownReason::Cut, stop == StopCause::Caller),
         };
         if !answer.is_sent {
             return Err(ProviderFailure::NotRun(NotRunProof::Connect));
         }
-        // Nothing is missing of an answer that is whole and reported, but the word that it ends.
+        // An answer that is whole and reported lacks only its end mark.
         let reported = answer.usage.filter(|_| answer.answer.is_complete(n));
         if reported.is_none() && (!keeps || answer.answer.is_empty()) {
             return Err(ProviderFailure::Unknown(why));
@@ -185,8 +185,7 @@ impl Run<'_> {
         Ok(reported)
     }
 
-    /// Key of the call on a route, for a provider that takes one. Another process derives the same of
-    /// the row alone.
+    /// Key of the call on a route, for a provider that takes one. Another process derives the same from the row.
     fn upstream_key(&self, RouteState { route, provider, .. }: &RouteState) -> Option<RequestKey> {
         let _taken = provider.as_ref().filter(|provider| provider.takes_key())?;
         let Operation { id, generation, binding, .. } = self.operation;
@@ -194,8 +193,8 @@ impl Run<'_> {
         Some(secret.upstream_key(*id, *generation, (&route.provider, &route.model)))
     }
 
-    /// Completes when a call must be cut: a streamed one by silence or by size, a whole one by size
-    /// alone, because it is silent by nature until its end.
+    /// Completes when a call must be cut: a streamed one by silence or by size, a whole one only by size, because
+    /// it is silent by nature until its end.
     async fn bounded(&self, silence: &SilenceTimer<'_>, arrival: ResponseMode) -> UnknownReason {
         if arrival == ResponseMode::Whole {
             silence.wait_full().await;

@@ -12,8 +12,8 @@ use crate::runner::chain_end::AwaitedCost;
 use crate::tape::Outcome;
 
 impl Run<'_> {
-    /// Ends what a call has left running at a gateway behind: it was sent, has no answer with a charge,
-    /// and is not sent again. `None` where nothing is left.
+    /// Ends the run that a call has left at an upstream gateway: it was sent, has no answer with a charge, and is
+    /// not sent again. `None` if none is left.
     pub(super) fn end_run(
         &self,
         route_state: &RouteState,
@@ -21,7 +21,7 @@ impl Run<'_> {
         answer: &Assembly<'_>,
     ) -> Option<AwaitedCost> {
         let is_left = match called {
-            // A whole answer has its charge, but where it was cut off before.
+            // A whole answer has its charge, unless it was cut off before.
             Ok(_) => answer.charge.is_none() && (answer.is_cut || answer.is_streaming()),
             Err(CallFailure::Unknown(_)) => answer.is_sent,
             Err(CallFailure::NotRun(_) | CallFailure::Refused(_)) => false,
@@ -32,8 +32,7 @@ impl Run<'_> {
         Some(self.runner.end_run(&provider, key, self.operation))
     }
 
-    /// Reading with the cost of a run that was ended, where that comes in time; else the cost is noted as
-    /// awaited.
+    /// Reading with the cost of a run that was ended, if that comes in time; else the cost is noted as awaited.
     pub(super) async fn with_cost(
         &self,
         metered: MeterReading,
@@ -49,7 +48,7 @@ impl Run<'_> {
         MeterReading { provider_cost, ..metered }
     }
 
-    /// Notes the cost beside the ended row, once it comes, and counts the exposure until then.
+    /// Notes the cost for the ended row, once it comes, and counts the exposure until then.
     pub(super) fn note_later(&self, ended: &Outcome, cost: AwaitedCost) {
         if let Outcome::Row { snapshot, .. } = ended
             && let Some(row) = &snapshot.operation

@@ -1,4 +1,4 @@
-//! Cost of a chunk log, and proof that whoever follows, however far behind, is told the same.
+//! Cost of a chunk log, and proof that every follower, however far behind, gets the same text.
 
 use holdfast_domain::answer::{ChoiceDelta, Delta, ToolCallDelta};
 use holdfast_domain::secret::CredentialSecret;
@@ -8,7 +8,7 @@ use holdfast_wire::chat::chunk::Chunks;
 
 use super::*;
 
-/// Text that each of the tests tells, in pieces.
+/// Text that each of the tests sends, in pieces.
 const TEXT: usize = 64 << 10;
 
 struct ChunkLogFixture {
