@@ -1,10 +1,9 @@
 //! `cargo xtask bench`: measures the gateway as it is shipped, built by the profile `dist`.
 //!
-//! What is measured, and how, is in the crate `bench`; its suite runs it briefly, so that it works when
-//! somebody wants to know. `--instructions` counts what a request executes, under valgrind, and beside
-//! another binary fails above 3 % more in sum over its rows. `--micro` measures functions instead: the
-//! benchmarks beside their crates, which the suites of those run once each. `--scale` reads and audits a
-//! book of 10^6 operations.
+//! The measurements and their methods are in the crate `bench`; its suite runs it briefly, so that it works when it
+//! is needed. `--instructions` counts the instructions of a request, under valgrind, and compared with another
+//! binary fails above 3 % more in sum over its rows. `--micro` measures functions instead: the benchmarks of single
+//! crates, which the suites of those run once each. `--scale` reads and audits a ledger of 10^6 operations.
 
 use std::process::Command;
 
@@ -17,7 +16,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Benchmarks of functions, and the crate that each is beside.
+/// Benchmarks of functions, and the crate of each.
 const MICRO: &[(&str, &str)] = &[
     ("request", "holdfast-wire"),
     ("decide", "holdfast-domain"),
@@ -31,10 +30,10 @@ const MICRO: &[(&str, &str)] = &[
 
 /// Database that is a server.
 const SERVER: &str = "postgres";
-/// Databases of a book of 10^6 operations.
+/// Databases of a ledger of 10^6 operations.
 const DATABASES: [&str; 2] = ["file", SERVER];
 
-/// Builds what is measured and what measures it, then does what `args` say.
+/// Builds the gateway and its measuring programs, then runs the benchmark that `args` name.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     if let [first, filter @ ..] = args
         && first == "--micro"
@@ -81,7 +80,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     shell::run(command.args(args))
 }
 
-/// Makes the book of 10^6 operations on these databases, on both where none is named, and looks at it.
+/// Makes the ledger of 10^6 operations on these databases, on both if none is named, and measures its reads.
 fn scale(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let unknown = named.iter().find(|name| !DATABASES.contains(&name.as_str()));
     ensure!(unknown.is_none(), "--scale takes {}", DATABASES.join(" and "));

@@ -14,7 +14,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Kinds of chaos, and how much of each is run where nobody says otherwise.
+/// Kinds of chaos, and the default number of runs of each.
 const KINDS: [(&str, u32); 9] = [
     ("file", 200),
     ("nodes", 60),
@@ -28,7 +28,7 @@ const KINDS: [(&str, u32); 9] = [
 ];
 /// The one that needs the balancer, and the chart.
 const BALANCER: &str = "balancer";
-/// Those that need no database server.
+/// Kinds that need no database server.
 const FILE: &str = "file";
 const SIDECAR: &str = "sidecar";
 const CHAIN: &str = "chain";
@@ -40,11 +40,11 @@ struct ChaosRun {
     seed: Option<u64>,
 }
 
-/// Does what `args` say, all kinds in turn where they say nothing; whether everything was in order.
+/// Runs the kinds that `args` name, all in turn if none is named; true if all passed.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let asked = parse(args)?;
     let Some(gateway) = gateway::build(workspace)? else { return Ok(false) };
-    // It takes long enough for somebody to build another one meanwhile.
+    // It takes so long that another build may replace the binary meanwhile.
     let gateway = gateway.kept_in(&workspace.target.join("chaos"))?;
     let server = match asked.iter().all(|asked| [FILE, SIDECAR, CHAIN].contains(&asked.kind)) {
         true => None,
@@ -52,7 +52,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     };
     let mut passed = true;
     for ChaosRun { kind, kills, seed } in asked {
-        // Printed with a failure: the same seed asks for the same loads and kills again.
+        // Printed with a failure: the same seed repeats the same loads and kills.
         let seed = seed.map_or_else(seed_of_now, Ok)?;
         let mut cargo = shell::cargo(&workspace.root);
         cargo.args(["run", "--quiet", "--package", "holdfast-tests", "--bin", "chaos", "--"]);

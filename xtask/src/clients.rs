@@ -1,9 +1,9 @@
 //! `cargo xtask clients`: every client of `docs/how-to/connect-a-framework.md` through the sidecar and against
-//! gateways in trouble, and the helpers over many cuts and before type checkers, which takes too long for the suite: it
-//! installs frameworks and waits for their retries.
+//! gateways in trouble, and the helpers over many cuts and before type checkers, which takes too long for the
+//! suite: it installs frameworks and waits for their retries.
 //!
-//! The tests are those that are ignored elsewhere because they take minutes. What a language's libraries cannot be had
-//! for is left out, and the last line says so.
+//! The tests are those that other suites ignore because they take minutes. A client whose libraries cannot be
+//! installed is left out, and the last line reports it.
 
 use std::{path::PathBuf, time::Instant};
 
@@ -26,7 +26,7 @@ struct Language {
     libraries: [(&'static str, Client); 2],
 }
 
-/// Runs all of it; whether nothing failed.
+/// Runs all of it; true if no test failed.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let started = Instant::now();
     let languages = prepare(workspace)?;

@@ -19,7 +19,7 @@ use crate::{
 /// The package with the tests.
 const PACKAGE: &str = "holdfast-tests";
 
-/// Walks over every page in a browser; whether nothing failed.
+/// Walks over every page in a browser; true if no test failed.
 pub(crate) fn walk(workspace: &Workspace) -> Result<bool> {
     match Browser::prepare(workspace)? {
         Ok(browser) => run(workspace, "browser_matrix_", &browser.env()),
@@ -40,7 +40,7 @@ fn run(workspace: &Workspace, tests: &str, env: &[(&str, PathBuf)]) -> Result<bo
     let server = PostgresServer::start(Purpose::Tests)?;
     let mut cargo = shell::cargo(&workspace.root);
     cargo.args(["test", "--test", "it", "--no-fail-fast", "--package", PACKAGE, tests, "--"]);
-    // One after the other: a browser wants the machine for itself, and so does what is timed.
+    // One after the other: a browser needs the machine for itself, and so do timed tests.
     cargo.args(["--ignored", "--nocapture", "--test-threads=1"]);
     cargo.env("HOLDFAST_BIN", &gateway).envs(server.env()).envs(env.iter().cloned());
     shell::run(&mut cargo)

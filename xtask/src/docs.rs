@@ -18,7 +18,7 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("docs/reference/traces.md", "holdfast-telemetry", "traces"),
 ];
 
-/// Writes all of them; true where all could be made.
+/// Writes all of them; true if all could be made.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     for (path, package, example) in DOCUMENTS {
         let mut cargo = shell::cargo(&workspace.root);

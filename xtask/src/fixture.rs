@@ -23,7 +23,7 @@ pub(crate) const RELEASES: &str = "tests/fixtures/ledger/releases";
 const USAGE: &str =
     "fixture takes NAME and perhaps --binary PATH and --commit HASH, the commit of that binary";
 
-/// What is written, and by which binary.
+/// A fixture to write, and the binary that writes it.
 #[derive(Debug, PartialEq, Eq)]
 struct Order<'a> {
     name: &'a str,

@@ -1,7 +1,7 @@
-//! `cargo xtask chaos --fuzz`: gives the request parser, the canonical feed and the reader of streams
-//! whatever a fuzzer makes up, for a while each. The targets and what they hold true are in `tests/fuzz/`.
+//! `cargo xtask chaos --fuzz`: gives the request parser, the canonical feed and the reader of streams the inputs of
+//! a fuzzer, for a while each. The targets and their assertions are in `tests/fuzz/`.
 //!
-//! Without a sanitizer: nothing of ours is unsafe, and the stable compiler has none.
+//! Without a sanitizer: our code has no unsafe block, and the stable compiler has no sanitizer.
 
 mod seeds;
 
@@ -20,7 +20,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Seconds of each target where nothing else is said.
+/// Default seconds of each target.
 pub(crate) const SECONDS: u32 = 60;
 /// The longest input: several times the longest seed.
 const INPUT_BYTES_MAX: u32 = 16_384;
@@ -35,7 +35,7 @@ type SeedSource = fn(&Seeds) -> Vec<Vec<u8>>;
 const TARGETS: &[(&str, SeedSource)] =
     &[("request", Seeds::bodies), ("canon", Seeds::pairs), ("sse", |_bodies| seeds::streams())];
 
-/// Runs every target as long as `args` say; whether none found anything.
+/// Runs every target for the time in `args`; true if none found an input that fails.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let seconds = parse(args)?;
     let path = tools::find(workspace, "fuzz")?;
@@ -48,7 +48,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     for (target, seeded) in TARGETS {
         say(&format!("\nfuzz target {target}, {seconds} s"))?;
         let corpus = sow(&folder.join("corpus").join(target), &seeded(&seeds))?;
-        // Built first: a target that does not build must not be taken for one that found something.
+        // Built first: a target that does not build must not be taken for one that found a failure.
         build(workspace, &path, target)?;
         let options = [
             format!("-max_total_time={seconds}"),
@@ -89,7 +89,7 @@ fn parse(args: &[String]) -> Result<u32> {
     Ok(seconds)
 }
 
-/// A target that does not build has found nothing, and proves nothing either.
+/// A target that does not build has found no failure, and proves no absence of one.
 fn build(workspace: &Workspace, path: &OsStr, target: &str) -> Result<()> {
     let mut cargo = shell::cargo(&workspace.root);
     cargo.args(["fuzz", "build"]).args(common(workspace)).arg(target).env("PATH", path);

@@ -1,8 +1,7 @@
-//! The gateway's own binary: as its users build it, for tests, and once more with the steps at which tests
-//! stop it.
+//! The gateway's own binary: as its users build it, for tests, and once more with the steps at which tests stop it.
 //!
-//! For tests it is built beside them, with the features that all crates of the workspace ask for together:
-//! by itself it would ask for fewer, and everything that it depends on would be compiled twice.
+//! For tests it is built together with them, with the features that all crates of the workspace request together:
+//! by itself it would request fewer, and all its dependencies would be compiled twice.
 
 use std::{
     fs,
@@ -28,7 +27,7 @@ impl Gateway {
         Ok(Self { plain: put_aside(&self.plain, folder)?, ..self })
     }
 
-    /// Variables by which the end-to-end tests look them up.
+    /// Variables by which the end-to-end tests find them.
     pub(crate) fn env(&self) -> [(&'static str, PathBuf); 2] {
         [
             ("HOLDFAST_BIN", self.plain.clone()),
@@ -43,7 +42,7 @@ pub(crate) fn build(workspace: &Workspace) -> Result<Option<Gateway>> {
     let failpoints = ["--features", "holdfast/failpoints"];
     let Some(built) = build_binary(workspace, &FOR_TESTS, &failpoints)? else { return Ok(None) };
     let with_failpoints = put_aside(&built, &workspace.target.join("failpoints"))?;
-    // Last: this one stays where users and the tests look for it.
+    // Last: users and the tests look for this one at its path.
     let plain = build_plain(workspace, Profile::Dev)?;
     Ok(plain.map(|plain| Gateway { plain, with_failpoints }))
 }
@@ -71,7 +70,7 @@ impl Profile {
     }
 }
 
-/// Arguments of Cargo for the gateway beside the tests. An example makes Cargo count what tests ask for.
+/// Arguments of Cargo for the gateway together with the tests. An example makes Cargo count the features of tests.
 const FOR_TESTS: [&str; 5] = ["--workspace", "--example", "embed", "--bin", "holdfast"];
 /// The same for the one that users build.
 const FOR_USERS: [&str; 4] = ["--package", "holdfast", "--bin", "holdfast"];
@@ -84,7 +83,7 @@ pub(crate) fn build_plain(workspace: &Workspace, profile: Profile) -> Result<Opt
     }
 }
 
-/// Builds one binary and says where it is: the last argument of `binary` is its name.
+/// Builds one binary and returns its path: the last argument of `binary` is its name.
 pub(crate) fn build_binary(
     workspace: &Workspace,
     binary: &[&str],
@@ -109,8 +108,8 @@ fn named(name: &str, built: Vec<PathBuf>) -> Result<PathBuf> {
     built.into_iter().find(is_named).context("cargo does not say where the binary is")
 }
 
-/// Builds what these arguments of Cargo name and says where the programs among it are; `None` when something
-/// does not build.
+/// Builds the targets of these arguments of Cargo and returns the paths of their programs; `None` if one does not
+/// build.
 pub(crate) fn build_programs(
     workspace: &Workspace,
     arguments: &[&str],
@@ -120,12 +119,12 @@ pub(crate) fn build_programs(
     built_programs(cargo)
 }
 
-/// Paths of the programs of a build; `None` if something does not build.
+/// Paths of the programs of a build; `None` if a target does not build.
 fn built_programs(mut cargo: Command) -> Result<Option<Vec<PathBuf>>> {
     if !shell::run(&mut cargo)? {
         return Ok(None);
     }
-    // A second time, when nothing is left to compile: the first one has shown its progress to whoever waits.
+    // A second time, with all targets compiled: the first one has shown its progress on the terminal.
     let heard = shell::hear(cargo.args(["--quiet", "--message-format", "json"]))?;
     Ok(Some(heard.stdout.lines().filter_map(executable).collect()))
 }
@@ -135,7 +134,7 @@ fn put_aside(binary: &Path, folder: &Path) -> Result<PathBuf> {
     let name = binary.file_name().context("the gateway has no name")?;
     let (copy, new) = (folder.join(name), folder.join("new"));
     fs::copy(binary, &new).context("cannot copy the binary for tests")?;
-    // In one step: somebody may be running the old one.
+    // In one step: another process may be running the old one.
     fs::rename(&new, &copy).context("cannot replace the binary for tests")?;
     Ok(copy)
 }

@@ -1,6 +1,6 @@
-//! Lines of code of the product, crate by crate: how large the house is.
+//! Lines of code of the product, crate by crate: the size of the code.
 //!
-//! A line counts if it has code: no blank line, no comment, nothing that only tests compile. `testkit` is left out,
+//! A line counts if it has code: no blank line, no comment, no code that only tests compile. `testkit` is left out,
 //! because it is a test by its purpose. The count is of the working tree, not of a commit.
 
 use std::collections::BTreeSet;
@@ -60,7 +60,7 @@ fn count(folder: &Path) -> Result<usize> {
     Ok(lines)
 }
 
-/// Lines of a text that have code which is not of tests alone.
+/// Lines of a text with code that not only tests compile.
 fn lines_of_code(text: &str) -> usize {
     let pieces = pieces(text);
     let mut lines = BTreeSet::new();

@@ -1,8 +1,8 @@
-//! `cargo xtask lint`: everything that judges the code without running it, but for one table.
+//! `cargo xtask lint`: all checks that judge the code without running it, except for one table.
 //!
-//! All checks run, also after one has failed. What judges dependencies is installed at its first use, and
-//! a check whose tool cannot be installed has failed. One thing may be out of reach: the database of
-//! advisories. Its check says so then, and has neither passed nor failed.
+//! All checks run, also after one has failed. Tools that judge dependencies are installed at their first use, and a
+//! check whose tool cannot be installed has failed. Only the database of advisories may be out of reach. Its check
+//! reports that then, and has neither passed nor failed.
 
 mod commits;
 mod telemetry;
@@ -51,7 +51,7 @@ const DENY: &str = ".cargo/deny.toml";
 enum CheckVerdict {
     Passed,
     Failed,
-    /// The reason for which nothing can be said.
+    /// The reason why the check has no result.
     NotChecked(&'static str),
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     for (name, check) in CHECKS {
         if named.is_empty() || named.iter().any(|it| it == name) {
             say(&format!("\ncheck {name}"))?;
-            // A check that cannot even be asked must not keep the others from being asked.
+            // A check that cannot even start must not keep the others from running.
             let verdict = check(workspace).or_else(|error| {
                 say(&format!("error: {error:#}"))?;
                 Ok::<_, anyhow::Error>(CheckVerdict::Failed)
@@ -111,7 +111,7 @@ fn check_doc(workspace: &Workspace) -> Result<CheckVerdict> {
     shell::run(&mut cargo).map(judge)
 }
 
-/// The form of the workspace beside this one, which `--all` of this one does not reach.
+/// The form of the fuzzer's workspace, which `--all` of this one does not reach.
 fn check_outside(workspace: &Workspace) -> Result<CheckVerdict> {
     check(workspace, &[&["fmt", "--check"], FUZZ].concat())
 }
@@ -127,8 +127,8 @@ fn check_deny(workspace: &Workspace) -> Result<CheckVerdict> {
     Ok(judge(of_ours && of_fuzz))
 }
 
-/// The domain depends on no source of randomness and on no runtime, by any crate between; the store and the façade for
-/// embedders compile with each database alone, and without the driver of the other.
+/// The domain depends on no source of randomness and on no runtime, by any crate between; the store and the façade
+/// for embedders compile with each database by itself, and without the driver of the other.
 fn check_portable(workspace: &Workspace) -> Result<CheckVerdict> {
     let mut passed = is_domain_portable(workspace)?;
     for (database, foreign) in DATABASES {
@@ -186,7 +186,7 @@ fn check_advisories(workspace: &Workspace) -> Result<CheckVerdict> {
 fn deny(workspace: &Workspace, of: &[&str], args: &[&str]) -> Result<bool> {
     let path = tools::find(workspace, "deny")?;
     let mut cargo = cargo(&workspace.root);
-    // In full: a relative one would be looked for beside the manifest of `of`.
+    // In full: a relative one would be resolved against the manifest of `of`.
     let config = workspace.root.join(DENY);
     cargo.arg("deny").args(of).arg("--config").arg(config).arg("check").args(args);
     shell::run(cargo.env("PATH", path))
@@ -195,7 +195,7 @@ fn deny(workspace: &Workspace, of: &[&str], args: &[&str]) -> Result<bool> {
 fn check_machete(workspace: &Workspace) -> Result<CheckVerdict> {
     let path = tools::find(workspace, "machete")?;
     let mut machete = cargo(&workspace.root);
-    // By this one it tells `cargo machete` from `cargo run`, which is what runs these tasks.
+    // By this variable it distinguishes `cargo machete` from `cargo run`, which is what runs these tasks.
     machete.arg("machete").env("PATH", path).env_remove("CARGO_PKG_NAME");
     shell::run(&mut machete).map(judge)
 }

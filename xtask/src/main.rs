@@ -1,6 +1,6 @@
-//! The repository's own commands: what is checked and how is said here and nowhere else.
+//! The repository's own commands: the one place that defines the checks and how they run.
 //!
-//! Not part of the product: nothing here is shipped, and the gateway does not know of it.
+//! Not part of the product: no code of it is shipped, and the gateway does not know of it.
 
 mod bench;
 mod chaos;
@@ -115,19 +115,19 @@ fn main() -> ExitCode {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
-            // Without standard error there is nobody to tell; the exit code still says it.
+            // Without standard error the message has no reader; the exit code still reports it.
             let told = writeln!(io::stderr(), "error: {error:#}");
             told.map_or(ExitCode::FAILURE, |()| ExitCode::from(2))
         }
     }
 }
 
-/// Does what was asked for; true where all of it passed, an error when it could not be asked.
+/// Runs the command of the arguments; true if all of it passed, an error if it could not run.
 fn run() -> Result<bool> {
     let mut args = env::args().skip(1);
     let command = args.next();
     let rest: Vec<String> = args.collect();
-    // Before anything is built: a benchmark would take minutes to say that it knows no such option.
+    // Before any build: a benchmark would take minutes to report an unknown option.
     if command.as_deref() != Some("migrate") && rest.iter().any(|arg| is_help(arg)) {
         return shell::say(USAGE).map(|()| true);
     }

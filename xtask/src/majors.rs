@@ -1,9 +1,8 @@
-//! `cargo xtask postgres`: the store's laws on each major version of PostgreSQL that the manual calls
-//! tested.
+//! `cargo xtask postgres`: the store's laws on each major version of PostgreSQL that the manual calls tested.
 //!
-//! The suite `store` has one server, the oldest that a gateway works with. Newer ones plan and lock in their
-//! own way, so the same tests are run on them, from npm's builds under the target folder. Debian's release
-//! has no other than its own. Nothing of the machine's own servers is touched.
+//! The suite `store` has one server, the oldest that a gateway works with. Newer ones plan and lock in their own
+//! way, so the same tests are run on them, from npm's builds under the target folder. Debian's release has only its
+//! own version. The machine's own servers are not touched.
 
 use std::{
     env, fs, io,
@@ -30,7 +29,7 @@ const PACKAGE: &str = "holdfast-store";
 /// In the name of each test that needs a server.
 const TESTS: &str = "postgres_";
 
-/// Runs the tests on the majors that are named, on all where none is; whether all passed.
+/// Runs the tests on the majors that are named, on all if none is; true if all passed.
 pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     for name in named {
         let names = names();
@@ -106,7 +105,7 @@ fn package() -> Result<String> {
 fn install(folder: &Path, package: &str) -> Result<()> {
     ensure!(has("npm"), "there is no npm, which has the newer servers: install Node.js");
     fs::create_dir_all(folder).context("cannot make the folder of a server")?;
-    // Without a manifest of its own npm would look for a project in the folders above.
+    // Without a manifest of its own npm would search for a project in the folders above.
     fs::write(folder.join("package.json"), "{ \"private\": true }\n")
         .context("cannot write the manifest of a server")?;
     let mut npm = Command::new("npm");

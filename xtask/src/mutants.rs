@@ -1,9 +1,9 @@
-//! `cargo xtask chaos --mutants`: breaks the pure core in every way that cargo-mutants knows, one at a
-//! time, and counts what its tests notice.
+//! `cargo xtask chaos --mutants`: breaks the pure core in every way that cargo-mutants knows, one at a time, and
+//! counts the mutants that its tests notice.
 //!
-//! The fast tests alone: the model and the other crates' suites notice more, in minutes for each.
-//! A mutant that survives says that a rule has no test among these. Survivors that are known, each with
-//! its reason, stand in `xtask/mutants.toml`.
+//! Only the fast tests: the model and the other crates' suites notice more, in minutes for each. A mutant that
+//! survives shows that a rule has no test among these. Survivors that are known, each with its reason, are in
+//! `xtask/mutants.toml`.
 
 mod outcome;
 mod survivors;
@@ -24,7 +24,7 @@ use crate::{
 
 /// Mutants of a hundred that build which the tests have to notice.
 const WANTED: usize = 90;
-/// Exit codes of cargo-mutants when nothing was missed, when something was, and when something hung.
+/// Exit codes of cargo-mutants when no mutant was missed, when one was, and when one hung.
 const TESTED: [i32; 3] = [0, 2, 3];
 
 /// Random histories of many operations take longer than all other tests of the domain together.
@@ -33,18 +33,18 @@ const WITHOUT_HISTORIES: &[&str] = &["--", "--skip=histories::"];
 /// Rows and readings: the models of the table take longer than all of these.
 const SIDECAR: &[&str] = &["--", "table::tests::", "answer::"];
 
-/// Files whose mutants the same tests look for.
+/// Files whose mutants the same tests catch.
 struct MutationTarget {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
     /// The tests to build.
     targets: &'static [&'static str],
-    /// The tests among them to run, as `cargo test` is told.
+    /// The tests among them to run, as arguments of `cargo test`.
     chosen: &'static [&'static str],
 }
 
-/// The pure core, first that by which money goes wrong, last that by which a call is asked for again.
+/// The pure core, from the rules of money to the rules of repeated calls.
 const CORE: &[MutationTarget] = &[
     MutationTarget {
         name: "rules",
@@ -117,7 +117,7 @@ struct Options {
     shard: Option<String>,
 }
 
-/// Tests the mutants that `args` ask for; whether enough were noticed and every survivor is known.
+/// Tests the mutants that `args` select; true if enough were noticed and every survivor is known.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let options = parse(args)?;
     let survivors = Survivors::read(&workspace.root)?;
@@ -173,7 +173,7 @@ fn test(
         cargo.args(["--shard", shard]);
     }
     let status = cargo.status().context("cannot run cargo mutants")?;
-    // Other codes mean that the code as it is did not build or pass, which counts nothing.
+    // Other codes mean that the code as it is did not build or pass, which proves nothing.
     let is_tested = status.code().is_some_and(|code| TESTED.contains(&code));
     ensure!(is_tested, "cargo mutants gave up on {}: {status}", part.name);
     outcome::read(&output.join("mutants.out").join("outcomes.json"))
@@ -184,11 +184,11 @@ fn test(
 fn command(workspace: &Workspace, part: &MutationTarget, files: &[&str], output: &Path) -> Command {
     let mut cargo = shell::cargo(&workspace.root);
     cargo.args(["mutants", "--package", part.package, "--no-shuffle", "--colors=never"]);
-    // The tests take about a second: what takes so much longer hangs, on a busy machine too.
+    // The tests take about a second: one that takes so much longer hangs, on a busy machine too.
     cargo.args(["--timeout", "20", "--build-timeout", "900", "--jobs", "1"]);
     cargo.arg("--output").arg(output);
     cargo.args(files.iter().flat_map(|file| ["--file", file]));
-    // Arguments for tests alone would come after the build, which would build every target.
+    // Arguments only for tests would come after the build, which would build every target.
     cargo.args(part.targets.iter().map(|target| format!("--cargo-arg={target}")));
     cargo.args(part.chosen.iter().map(|chosen| format!("--cargo-test-arg={chosen}")));
     cargo.arg("--cargo-arg=--config=profile.dev.package.holdfast-domain.opt-level=0");

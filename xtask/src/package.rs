@@ -1,4 +1,4 @@
-//! `cargo xtask package`: what is handed to users, made from one build and then tried: a Debian package, and the
+//! `cargo xtask package`: the packages for users, made from one build and then tried: a Debian package, and the
 //! root of an image.
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //! The root of Debian is made once, and kept for the next time.
 //!
 //! Each is started in a chroot and a process namespace of its own, by its own user, on loopback: no daemon of
-//! containers and no systemd takes part, and nothing of the machine is changed but `target/package`. It needs
-//! root, for the two roots.
+//! containers and no systemd takes part, and only `target/package` of the machine is changed. It needs root, for
+//! the two roots.
 
 mod containerfile;
 mod deb;
@@ -29,7 +29,7 @@ use crate::{
     workspace::Workspace,
 };
 
-/// User of the image, as `deploy/Containerfile` has it. In the root of Debian that is nobody.
+/// User of the image, as `deploy/Containerfile` has it. The root of Debian has no user with this id.
 const USER: u32 = 10_001;
 /// Folder of the database, from the root on.
 const STATE: &str = "var/lib/holdfast";
@@ -41,11 +41,11 @@ struct Parts {
     binary: PathBuf,
     /// Folder of all that is made here.
     folder: PathBuf,
-    /// Seconds since the epoch of the newest commit, which everything that is packed is dated by.
+    /// Seconds since the epoch of the newest commit, which dates all packaged files.
     epoch: String,
 }
 
-/// Makes and tries the image and the package; false where the build failed.
+/// Makes and tries the image and the package; false if the build failed.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let profile = Profile::chosen("package", args)?;
     let Some(binary) = gateway::build_plain(workspace, profile)? else { return Ok(false) };
@@ -61,7 +61,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let containerfile = containerfile::make(workspace, &parts, &debian)?;
     if let Containerfile::Built(built) = &containerfile {
         image::try_out(workspace, &parts, built)?;
-        // The health check of compose asks by it.
+        // The health check of compose uses it.
         let mut curl = Command::new("chroot");
         printed(curl.arg(parts.folder.join("unpacked")).args(["curl", "--version"]))?;
         say(&format!("{} of deploy/Containerfile: {tried}", built.display()))?;

@@ -1,12 +1,11 @@
-//! A PostgreSQL server for the tests and the benchmark: one private cluster in a temporary folder, which
-//! ends with them. Tests reach it by a socket of that folder, the benchmark as gateways do, by TCP on
-//! loopback. What it keeps is worth nothing.
+//! A PostgreSQL server for the tests and the benchmark: one private cluster in a temporary folder, which ends with
+//! them. Tests reach it by a socket of that folder, the benchmark as gateways do, by TCP on loopback. Its data has
+//! no value.
 //!
-//! The two purposes differ in what they wait for. A test asks what the store decides, so its server loses
-//! everything with the machine (fsync off) and is reached by nobody else. The benchmark asks what a commit
-//! costs, so its server waits for the disk as an operator's does. PostgreSQL refuses to run as root: where
-//! the tests are root's, the cluster belongs to the user `postgres`. It must never be a server that was
-//! there before: everything in it is dropped.
+//! The two purposes differ in what they wait for. A test checks the store's decisions, so its server loses its data
+//! with the machine (fsync off) and has no other clients. The benchmark measures the cost of a commit, so its
+//! server waits for the disk as an operator's does. PostgreSQL refuses to run as root: if the tests are root's, the
+//! cluster belongs to the user `postgres`. It must never be an existing server: all its tables are dropped.
 
 use std::{
     env, fs,
@@ -31,12 +30,12 @@ const VERSION_MIN: u32 = 15;
 const DEBIAN: &str = "/usr/lib/postgresql";
 /// Debian's package of the newest version that it has.
 const PACKAGE: &str = "postgresql";
-/// User that the server runs as where the tests are root's: it refuses to run as root.
+/// User that the server runs as if the tests are root's: it refuses to run as root.
 const USER: &str = "postgres";
 /// In the name of the socket of a server that listens nowhere else.
 const PORT: u16 = 5432;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Losing everything with the machine is fine, so nothing waits for a disk.
+/// Data may be lost with the machine, so no commit waits for a disk.
 const OF_TESTS: [&str; 5] = [
     "fsync=off",
     "full_page_writes=off",
@@ -53,7 +52,7 @@ const OF_THE_BENCHMARK: [&str; 5] = [
     "max_wal_size=2GB",
 ];
 
-/// Over the network nobody may do more than the benchmark needs: others on this machine reach it, too.
+/// Over the network a client may do no more than the benchmark needs: other users of this machine reach it, too.
 const AUTHENTICATION_OF_THE_BENCHMARK: &str =
     "local all all trust\nhost all holdfast_bench 127.0.0.1/32 trust\n";
 const ROLE_OF_THE_BENCHMARK: &str =
@@ -96,7 +95,7 @@ impl PostgresServer {
         ]
     }
 
-    /// Starts one, and installs the package first where there is none.
+    /// Starts one, and installs the package first if there is none.
     pub(crate) fn start(purpose: Purpose) -> Result<Self> {
         Self::start_of(found_or_installed()?, purpose)
     }
@@ -116,7 +115,7 @@ impl PostgresServer {
             fs::remove_dir_all(&folder).context("the folder of a database server stays")?;
         }
         let (child, port) = started?;
-        // From here on its drop ends it, also where it never answers.
+        // From here on its drop ends it, also if it never answers.
         let mut server = Self { child, folder, binaries, purpose, port };
         server.wait()?;
         if purpose == Purpose::Bench {
@@ -147,7 +146,7 @@ impl PostgresServer {
         Ok(())
     }
 
-    /// A program of the client: the server's own, or the one on the path where it came without.
+    /// A program of the client: the server's own, or the one on the path if it came without.
     fn client(&self, name: &str) -> Command {
         let own = self.binaries.join(name);
         if own.is_file() { Command::new(own) } else { Command::new(name) }
@@ -179,7 +178,7 @@ impl Drop for PostgresServer {
             fs::remove_dir_all(&self.folder).ok();
             return;
         }
-        // At once, but with its shared memory given back. What else is left is in nobody's way.
+        // At once, but with its shared memory given back. Its other remains block no later server.
         let quit = hear(Command::new("kill").arg("-QUIT").arg(self.child.id().to_string()));
         if quit.is_err() {
             self.child.kill().ok();
@@ -189,7 +188,7 @@ impl Drop for PostgresServer {
     }
 }
 
-/// The folder with the programs of a server that is new enough; installed where there is none.
+/// The folder with the programs of a server that is new enough; installed if there is none.
 pub(crate) fn found_or_installed() -> Result<PathBuf> {
     if let Some(binaries) = binaries() {
         return Ok(binaries);
@@ -205,9 +204,9 @@ fn binaries() -> Option<PathBuf> {
     let of_debian = fs::read_dir(DEBIAN).into_iter().flatten().flatten();
     let of_debian = of_debian.map(|version| version.path().join("bin"));
     let found = on_path.into_iter().chain(of_debian);
-    // On the path first: whoever put one there wants that one.
+    // On the path first: the developer who put one there chose it.
     let found = found.filter(|folder| version(folder) >= Some(VERSION_MIN));
-    // Links may lead to some of the programs only: where these are, all are.
+    // Links may lead to some of the programs only: a folder with these has all.
     found
         .filter_map(|folder| {
             fs::canonicalize(folder.join("postgres")).ok()?.parent().map(Into::into)
@@ -219,7 +218,7 @@ fn version(folder: &Path) -> Option<u32> {
     release(folder)?.split('.').next()?.parse().ok()
 }
 
-/// Release of the server in this folder, such as `15.18`; `None` where there is none.
+/// Release of the server in this folder, such as `15.18`; `None` if there is none.
 pub(crate) fn release(folder: &Path) -> Option<String> {
     let server = folder.join("postgres");
     if !server.is_file() || !folder.join("initdb").is_file() {
@@ -241,9 +240,9 @@ fn install() -> Result<()> {
     Ok(())
 }
 
-/// A server cannot be told to find one itself.
+/// A server cannot choose a free one itself.
 fn free_port() -> Result<u16> {
-    // Free now, which may change before the server binds it: then the start fails, and says the port.
+    // Free now, which may change before the server binds it: then the start fails, and reports the port.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("no free port")?;
     Ok(listener.local_addr().context("a port without a number")?.port())
 }
@@ -287,10 +286,10 @@ struct User {
     group: u32,
 }
 
-/// User that the server runs as; `None`: as whoever runs the tests.
+/// User that the server runs as; `None` for the user of the tests.
 fn user() -> Result<Option<User>> {
     let id = |option: &str, user: &[&str]| -> Result<u32> {
-        // Asked of a program: the standard library knows no users, and nothing here is unsafe.
+        // By a program: the standard library knows no users, and this crate has no unsafe code.
         let heard = hear(Command::new("id").arg(option).args(user))?;
         heard.stdout.trim().parse().with_context(|| format!("id {option}: {}", heard.last_words()))
     };

@@ -1,4 +1,4 @@
-//! `cargo xtask release`: the binary that is handed out, with the list of what it is made of.
+//! `cargo xtask release`: the released binary, with its bill of materials.
 //!
 //! ```text
 //! newest commit ─▶ folder ─────────▶ build ─▶ binary, which names its crates and no path ─┐
@@ -6,10 +6,10 @@
 //!             └──▶ another folder ─▶ the same ─────────────────────────────────────────────┴▶ equal? ─▶ files
 //! ```
 //!
-//! What is not committed takes no part. The bill has the crates that `cargo auditable` wrote into the binary, or
-//! there is no release. Both builds have the toolchain, the C compiler, the linker and the C library of this
-//! machine: equal hashes say that folder and moment leave no trace, and nothing of a machine with other ones.
-//! Nothing is signed, and nothing is published.
+//! Uncommitted changes take no part. The bill has the crates that `cargo auditable` wrote into the binary, or there
+//! is no release. Both builds have the toolchain, the C compiler, the linker and the C library of this machine:
+//! equal hashes prove that folder and moment leave no trace, and prove nothing about another machine. Release files
+//! are neither signed nor published.
 
 mod bill;
 mod binary;
@@ -30,12 +30,12 @@ const BUILT: &str = "holdfast";
 const MANIFEST: &str = "crates/gateway/Cargo.toml";
 /// Names of other lengths: a path moves what lies behind it.
 const FOLDERS: [&str; 2] = ["one", "another-folder"];
-/// What the binary says instead of the folder of its source, and of the crates of others.
+/// Text in the binary instead of the folder of its source, and of the crates of others.
 const SOURCE: &str = "/source";
 const CRATES: &str = "/cargo";
-/// What `cargo auditable build --locked` sets: itself for a compiler, and its arguments. It would give its whole path,
-/// which Cargo mixes into the symbols of our crates: whoever has the tool elsewhere would build another binary. What
-/// it writes is read again from the binary, so that a version that wants to be called otherwise is noticed.
+/// Variables of `cargo auditable build --locked`: itself for a compiler, and its arguments. It would give its whole
+/// path, which Cargo mixes into the symbols of our crates: an installation at another path would build another
+/// binary. Its output is read again from the binary, so that a version with another protocol is noticed.
 const AUDITABLE: (&str, &str, &str) = (
     "cargo-auditable",
     "CARGO_AUDITABLE_ORIG_ARGS",
@@ -50,7 +50,7 @@ struct Commit<'a> {
     epoch: &'a str,
 }
 
-/// A checkout of it, which is built and nothing else.
+/// A checkout of it, only for a build.
 #[derive(Debug)]
 struct Checkout<'a> {
     commit: Commit<'a>,
@@ -59,7 +59,7 @@ struct Checkout<'a> {
     crates: PathBuf,
 }
 
-/// Builds twice, compares, and puts one binary where it can be handed out; whether all of it went well.
+/// Builds twice, compares, and puts one binary into the folder of releases; true if all of it went well.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let profile = Profile::chosen("release", args)?;
     // Once: a commit that comes meanwhile takes no part.
@@ -99,7 +99,7 @@ fn build(
     name: &str,
 ) -> Result<Option<(PathBuf, String)>> {
     let checkout = Checkout::make(workspace, commit, name)?;
-    // First: it takes a second, and what it has to say is not found after minutes.
+    // First: it takes a second, and its findings need not wait for minutes.
     let bill = bill::make(workspace, &checkout)?;
     let Some(binary) = checkout.build(workspace, profile)? else { return Ok(None) };
     for path in [&checkout.folder, &checkout.crates] {
@@ -131,7 +131,7 @@ impl<'a> Checkout<'a> {
         let replaced = paths.map(|(path, name)| format!("{}={name}", path.display()));
         let rust = replaced.each_ref().map(|pair| format!("--remap-path-prefix={pair}"));
         let c = replaced.each_ref().map(|pair| format!("-ffile-prefix-map={pair}"));
-        // Before `RUSTFLAGS` and before any file of configuration: nobody's own flags get into a release.
+        // Before `RUSTFLAGS` and before any file of configuration: no developer's own flags get into a release.
         cargo.env("CARGO_ENCODED_RUSTFLAGS", rust.join("\x1f")).env_remove("RUSTFLAGS");
         cargo.env("CFLAGS", c.join(" "));
         Ok(cargo)

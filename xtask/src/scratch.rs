@@ -1,7 +1,7 @@
 //! Folder of the tests' temporary files: in memory if the machine has room there.
 //!
-//! Most of a test's time on a disk is a wait for `fsync`. What the tests kill are processes and servers, never
-//! the machine, so nothing that they assert rests on a disk. `TMPDIR`, if it is set, decides alone.
+//! Most of a test's time on a disk is a wait for `fsync`. Tests kill processes and servers, never the machine, so
+//! no assertion of theirs rests on a disk. `TMPDIR`, if it is set, has precedence.
 //!
 //! ```text
 //! /dev/shm/holdfast-run-4711-…/lock   locked as long as its process lives
@@ -51,7 +51,7 @@ pub(crate) fn folder() -> Result<&'static Path> {
     }
     let parent = parent();
     remove_left(&parent).context("folders of earlier runs cannot be listed")?;
-    // The moment too: a process id comes again, and beside a shared folder in another container.
+    // The moment too: a process id comes again, and in another container with a shared folder.
     let begun = SystemTime::now().duration_since(UNIX_EPOCH)?.as_nanos();
     let path = parent.join(format!("{PREFIX}{}-{begun}", std::process::id()));
     let made = make(path).context("no folder for files of tests")?;
@@ -88,7 +88,7 @@ fn remove_left(parent: &Path) -> io::Result<()> {
         let is_left =
             fs::File::open(entry.path().join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
         if is_left {
-            // Somebody else may remove it too.
+            // Another run may remove it too.
             fs::remove_dir_all(entry.path()).ok();
         }
     }
@@ -129,7 +129,7 @@ fn room(printed: &str) -> Option<u64> {
 }
 
 fn mounts() -> String {
-    // Without a list of mounts, nothing is known to run there.
+    // Without a list of mounts, no program is known to run there.
     fs::read_to_string("/proc/mounts").unwrap_or_default()
 }
 

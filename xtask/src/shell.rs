@@ -21,7 +21,7 @@ pub(crate) struct CommandOutput {
 }
 
 impl CommandOutput {
-    /// The last thing the program said, for a message of one line.
+    /// The last line of the program's output, for a message of one line.
     pub(crate) fn last_words(&self) -> &str {
         let spoken = |text: &'_ str| !text.trim().is_empty();
         self.stderr
@@ -32,8 +32,8 @@ impl CommandOutput {
     }
 }
 
-/// Runs a step that fetches something, in silence. An error names the place that was asked by its kind, never by
-/// its address, and what to do by hand.
+/// Runs a step that fetches packages, in silence. An error names the source by its kind, never by its address, and
+/// the command to run by hand.
 pub(crate) fn fetch(command: &mut Command, place: &str, by_hand: &str) -> Result<CommandOutput> {
     let heard = hear(command)?;
     ensure!(
@@ -44,7 +44,7 @@ pub(crate) fn fetch(command: &mut Command, place: &str, by_hand: &str) -> Result
     Ok(heard)
 }
 
-/// The first line that calls itself an error, up to the address that it tells of: what follows is advice.
+/// The first line that calls itself an error, up to its address: the rest is advice.
 fn complaint(stderr: &str) -> Option<&str> {
     let is_complaint =
         |line: &&str| ["ERROR", "npm error", "E: "].iter().any(|it| line.starts_with(it));
@@ -60,7 +60,7 @@ pub(crate) fn say(line: &str) -> Result<()> {
 
 /// Cargo itself, in `folder`, with the environment as it is.
 pub(crate) fn cargo_as_configured(folder: &Path) -> Command {
-    // The same Cargo that runs this: another toolchain would compile everything again.
+    // The same Cargo that runs this: another toolchain would compile all crates again.
     let cargo = env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(cargo);
     command.current_dir(folder);
@@ -83,12 +83,12 @@ pub(crate) fn without_settings(mut command: Command) -> Command {
     command
 }
 
-/// True where `cargo <subcommand>` is installed.
+/// True if `cargo <subcommand>` is installed.
 pub(crate) fn has_cargo(folder: &Path, subcommand: &str) -> bool {
     answers(cargo(folder).args([subcommand, "--version"]))
 }
 
-/// True where `program` can be started at all.
+/// True if `program` can be started at all.
 pub(crate) fn has(program: &str) -> bool {
     answers(Command::new(program).arg("--version"))
 }
@@ -115,7 +115,7 @@ pub(crate) fn hear(command: &mut Command) -> Result<CommandOutput> {
     })
 }
 
-/// What a program prints that has to succeed, which it runs to the end in silence.
+/// Output of a program that has to succeed, which it runs to the end in silence.
 pub(crate) fn printed(command: &mut Command) -> Result<String> {
     let heard = hear(command)?;
     ensure!(heard.status.success(), "{command:?}: {}", heard.last_words());
@@ -132,7 +132,7 @@ pub(crate) fn overhear(command: &mut Command) -> Result<CommandOutput> {
         .with_context(|| cannot_start(command))?;
     let stdout = child.stdout.take().context("the program has no standard output")?;
     let stderr = child.stderr.take().context("the program has no standard error")?;
-    // Both at once: a program that fills the pipe that nobody reads would stand still for ever.
+    // Both at once: a program whose pipe is full and has no reader would hang for ever.
     let aside = thread::spawn(move || copy_lines(stderr, &mut io::stderr()));
     let stdout = copy_lines(stdout, &mut io::stdout());
     let stderr = aside.join().map_err(|_panic| anyhow::anyhow!("the copying thread panicked"))?;
@@ -152,7 +152,7 @@ pub(crate) fn spell(duration: Duration) -> String {
 }
 
 fn answers(command: &mut Command) -> bool {
-    // A program that cannot be started is what this asks about, so the error is the answer.
+    // A program that cannot be started is the case that this checks, so the error is the answer.
     hear(command).is_ok_and(|heard| heard.status.success())
 }
 
@@ -162,7 +162,7 @@ fn copy_lines(from: impl Read, to: &mut impl Write) -> io::Result<String> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        // Bytes and not text: a test may print what is no UTF-8.
+        // Bytes and not text: a test may print bytes that are not UTF-8.
         if from.read_until(b'\n', &mut line)? == 0 {
             return Ok(copy);
         }

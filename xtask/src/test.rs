@@ -1,17 +1,17 @@
 //! `cargo xtask test`: every suite, from a clean clone, and one line that counts them all.
 //!
-//! What cannot run here is counted as skipped and its reason is printed; nothing is left out in
-//! silence. A suite that does not build, or ends without saying why, counts as one failure.
+//! Tests that cannot run here are counted as skipped and the reason is printed; none is left out in silence. A
+//! suite that does not build, or ends without a summary, counts as one failure.
 //!
 //! ```text
 //! build all suites at once, and install programs ─▶ database server ─▶ unit suites in one run ─▶ end to end ─▶
 //! browser ─▶ benchmark ─▶ examples ─▶ doc tests ─▶ the ten slowest tests ─▶ one line
 //! ```
 //!
-//! All suites are built together, because the features that crates share are then resolved once: built one
-//! by one, each would compile its dependencies again. The unit suites share one run, so that a test that waits
-//! leaves its processor to a test of another crate; `.config/nextest.toml` bounds those that compute. The
-//! end-to-end suite, the browser and the benchmark follow one after the other, because each measures moments.
+//! All suites are built together, because the features that crates share are then resolved once: built one by one,
+//! each would compile its dependencies again. The unit suites share one run, so that a test that waits leaves its
+//! processor to a test of another crate; `.config/nextest.toml` bounds those that compute. The end-to-end suite,
+//! the browser and the benchmark follow one after the other, because each measures moments.
 
 pub(crate) mod browser;
 pub(crate) mod clients;
@@ -89,7 +89,7 @@ const BROWSER: &str = "browser";
 const BENCH: &str = "bench";
 /// Prefix of the benchmark's tests that need this program, and the program's own name.
 const VALGRIND: &str = "valgrind";
-/// Every example of the workspace and the one beside it, run to its end.
+/// Every example of the workspace, and the service in its own workspace, run to its end.
 const EXAMPLES: &str = "examples";
 /// The code in the documentation.
 const DOC: &str = "doc";
@@ -101,19 +101,19 @@ struct Suite {
     name: &'static str,
     tally: TestTally,
     took: Duration,
-    /// Clock of the time: the wall's, or the sum over tests that ran beside each other.
+    /// Clock of the time: the wall's, or the sum over tests that ran at the same time.
     clock: &'static str,
     tests: Vec<FinishedTest>,
 }
 
-/// Runs the named suites, all of them when none is named; whether nothing failed.
+/// Runs the named suites, all of them if none is named; true if no test failed.
 pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let names = names();
     for name in named {
         ensure!(names.contains(&name.as_str()), "no suite {name}; there are {}", names.join(", "));
     }
     let unlisted = without_a_suite(workspace);
-    // A crate that is new would else be tested by nobody, and nothing would say so.
+    // The tests of a new crate would never run, without a report.
     ensure!(unlisted.is_empty(), "crates without a suite in xtask: {}", unlisted.join(", "));
 
     let is_wanted = |name: &str| named.is_empty() || named.iter().any(|it| it == name);
@@ -202,12 +202,12 @@ fn time(name: &'static str, run: impl FnOnce() -> Result<TestRun>) -> Result<Sui
     Ok(Suite { name, tally, took, clock: "", tests })
 }
 
-/// A run that has counts alone.
+/// A run that has only counts.
 fn counted(tally: Result<TestTally>) -> Result<TestRun> {
     tally.map(|tally| TestRun { tally, tests: Vec::new() })
 }
 
-/// The unit suites in one run. The time of each is the sum over its tests, some of which ran beside others.
+/// The unit suites in one run. The time of each is the sum over its tests, some of which ran at the same time.
 fn together(
     runner: &Runner,
     units: &[(&'static str, &str)],
@@ -276,7 +276,7 @@ impl TestWorld<'_> {
         let Some(gateway) = gateway::build_plain(self.workspace, gateway::Profile::Dev)? else {
             return Ok(TestRun::not_run());
         };
-        // It measures a disk, and callgrind is asked by pipes in the folder that all processes share.
+        // It measures a disk, and callgrind is reached by pipes in the folder that all processes share.
         let mut env = vec![("HOLDFAST_BIN", gateway), ("TMPDIR", env::temp_dir())];
         let mut skip = Vec::new();
         match self.server {
@@ -321,7 +321,7 @@ impl TestWorld<'_> {
         if !needs.skip.is_empty() {
             needs.env.push(("HOLDFAST_SKIP", needs.skip.join(",").into()));
         }
-        // With the underscore: a test that is only called alike still runs.
+        // With the underscore: a test whose name only begins like it still runs.
         let others = needs.skip.into_iter().chain([BROWSER]);
         let prefixes: Vec<String> = others.map(|name| format!("{name}_")).collect();
         self.runner.run(&[package], &needs.env, &prefixes)
@@ -367,7 +367,7 @@ fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
     Ok(total.failed == 0)
 }
 
-/// Note on skipped tests of which no other note speaks: the tests themselves have asked for it.
+/// Note on skipped tests that no other note explains: the tests themselves were skipped on their own condition.
 fn unexplained(suites: &[Suite], notes: &[String]) -> Option<String> {
     let is_quiet = |suite: &&Suite| {
         ![STORE, EMBED, CONSOLE, END_TO_END, BROWSER].contains(&suite.name) || notes.is_empty()

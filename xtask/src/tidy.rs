@@ -1,4 +1,4 @@
-//! House rules that no lint of the compiler knows: who may depend on whom, and how our files look.
+//! House rules that no lint of the compiler has: permitted dependencies, and the form of our files.
 //!
 //! The rules are pure functions over text and over the list of crates; only this file reads.
 
@@ -90,13 +90,13 @@ fn read(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// True where `word` stands in `text` and is not part of a longer one.
+/// True if `word` is in `text` and is not part of a longer one.
 fn has_word(text: &str, word: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || character == '_';
     text.match_indices(word).any(|(start, _)| {
         let (before, rest) = text.split_at(start);
         let after = rest.strip_prefix(word).unwrap_or_default();
-        // Only where the word itself ends in a letter: `env::` is whole before anything.
+        // Only if the word itself ends in a letter: `env::` is whole before any character.
         let goes_on_before = word.starts_with(is_part) && before.ends_with(is_part);
         let goes_on_after = word.ends_with(is_part) && after.starts_with(is_part);
         !goes_on_before && !goes_on_after

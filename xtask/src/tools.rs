@@ -17,8 +17,8 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Versions that are installed where a subcommand is missing: those that the checks were written for.
-/// Whoever has another one on the `PATH` uses that.
+/// Versions that are installed if a subcommand is missing: those that the checks were written for. Another version
+/// on the `PATH` has precedence.
 const VERSIONS: &[(&str, &str)] = &[
     ("auditable", "0.7.7"),
     ("cyclonedx", "0.5.9"),
@@ -31,12 +31,12 @@ const VERSIONS: &[(&str, &str)] = &[
 pub(crate) fn find(workspace: &Workspace, subcommand: &str) -> Result<OsString> {
     let tools = workspace.target.join("tools");
     let before = env::var_os("PATH").unwrap_or_default();
-    // At the end: what somebody has installed goes first.
+    // At the end: a developer's own installation goes first.
     let path = env::join_paths(env::split_paths(&before).chain([tools.join("bin")]))?;
     if is_there(workspace, subcommand, &path) {
         return Ok(path);
     }
-    // Whoever comes meanwhile waits here, and then finds it: two would build the same for minutes.
+    // Another process waits here, and then finds it: two would build the same for minutes.
     fs::create_dir_all(&tools).context("cannot make the folder of the tools")?;
     let lock = File::create(tools.join("lock")).context("cannot make the lock of the tools")?;
     lock.lock().context("cannot lock the folder of the tools")?;
@@ -65,7 +65,7 @@ fn is_there(workspace: &Workspace, subcommand: &str, path: &OsStr) -> bool {
     heard.is_ok_and(|heard| heard.status.success())
 }
 
-/// As `cargo install` wants it named.
+/// Package in the notation of `cargo install`.
 fn package(subcommand: &str) -> String {
     let pinned = VERSIONS.iter().find(|(name, _)| *name == subcommand);
     let version = pinned.map(|(_, version)| format!("@{version}")).unwrap_or_default();
@@ -86,7 +86,7 @@ mod tests {
     fn a_tool_that_cannot_be_installed_is_an_error_that_says_what_to_do() {
         let mut workspace = Workspace::load().unwrap();
         workspace.target = env::temp_dir().join(format!("holdfast-tools-{}", std::process::id()));
-        // No registry is asked for a name that none can have.
+        // No registry is queried for a name that none can have.
         let error = find(&workspace, "no name").unwrap_err().to_string();
         fs::remove_dir_all(&workspace.target).unwrap();
         assert!(error.contains("cannot be installed here; `cargo install"), "{error}");

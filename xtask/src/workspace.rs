@@ -1,4 +1,4 @@
-//! The workspace as Cargo knows it: its crates and what each of them asks for.
+//! The workspace as Cargo knows it: its crates and their dependencies.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::shell;
 
-/// Manifest of the fuzzer's targets: a workspace beside this one, built with a fuzzer.
+/// Manifest of the fuzzer's targets: a workspace of its own, built with a fuzzer.
 pub(crate) const FUZZ: &str = "tests/fuzz/Cargo.toml";
 /// The example that is a service of its own, as a stranger would write it.
 pub(crate) const THUMBNAILS: &str = "thumbnails";
@@ -58,7 +58,7 @@ impl Workspace {
         Self::read(&metadata).context("cargo metadata has another shape")
     }
 
-    /// What `git log` says of the newest commit in this format.
+    /// Output of `git log` for the newest commit in this format.
     pub(crate) fn newest_commit(&self, format: &str) -> Result<String> {
         let mut git = Command::new("git");
         git.current_dir(&self.root).args(["log", "-1"]).arg(format!("--format={format}"));
@@ -111,7 +111,7 @@ impl Dependency {
     }
 }
 
-/// A folder with nothing in it.
+/// An empty folder.
 pub(crate) fn emptied(folder: &Path) -> Result<PathBuf> {
     if folder.exists() {
         fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;

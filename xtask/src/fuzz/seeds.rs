@@ -35,7 +35,7 @@ impl Seeds {
         };
         let is_whole =
             !seeds.pairs.is_empty() && !seeds.refused.is_empty() && seeds.words.len() > 1;
-        // A fuzzer without seeds finds nothing, and says that all is well.
+        // A fuzzer without seeds finds no failure, and would report success.
         ensure!(is_whole, "{VECTORS} has another shape");
         Ok(seeds)
     }

@@ -1,7 +1,8 @@
 //! The form of the messages of commits that are not merged yet: `area: imperative verb and object`, then why.
 //!
 //! Merged history is never judged, because it cannot be mended. Commits are unmerged if `origin/main` does not have
-//! them; a clone without that branch has nothing to compare with. Form alone is judged here: no rule reads a cause.
+//! them; a clone without that branch has no base for a comparison. Only the form is judged here: no rule reads a
+//! cause.
 
 use std::process::Command;
 

@@ -16,7 +16,7 @@ const RULES: &str = "deploy/prometheus/rules.yml";
 const TESTS: &str = "deploy/prometheus/rules.test.yml";
 const DASHBOARDS: &str = "deploy/grafana";
 
-/// True where all of them pass.
+/// True if all of them pass.
 pub(super) fn check(workspace: &Workspace) -> Result<bool> {
     let promtool = debian::find(workspace, debian::PROMTOOL)?;
     let run = |args: [&str; 3]| {
@@ -56,7 +56,7 @@ fn queries_in(dashboard: &Value) -> Vec<String> {
     targets.filter_map(|target| target.get("expr")?.as_str().map(str::to_owned)).collect()
 }
 
-/// Rules that record each query: the tool parses rules alone.
+/// Rules that record each query: the tool parses only rules.
 fn as_rules(queries: &[String]) -> String {
     let mut text = "groups:\n  - name: dashboards\n    rules:\n".to_owned();
     for (number, query) in queries.iter().enumerate() {

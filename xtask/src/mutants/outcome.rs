@@ -18,9 +18,9 @@ pub(super) struct MutantOutcome {
 pub(super) enum MutantVerdict {
     Caught,
     Missed,
-    /// The tests did not come to their end, which somebody would have noticed.
+    /// The tests did not come to their end, which a developer would have noticed.
     Timeout,
-    /// Code that does not compile, so that nobody can make this mistake.
+    /// Code that does not compile, so that this mistake cannot be made.
     Unviable,
 }
 
@@ -47,7 +47,7 @@ impl MutantCounts {
         counts
     }
 
-    /// Mutants noticed of a hundred that build, rounded down; `None` where none builds.
+    /// Mutants noticed of a hundred that build, rounded down; `None` if none builds.
     pub(super) fn percentage(&self) -> Option<usize> {
         // A mutant that hangs is noticed: no test would pass it.
         let noticed = self.caught + self.timeout;
@@ -77,7 +77,7 @@ fn read_one(outcome: &Value) -> Result<Option<MutantOutcome>> {
     let Some(mutant) = scenario.get("Mutant") else { return Ok(None) };
     let text = |value: &Value, field| value.get(field)?.as_str().map(str::to_owned);
     let name = text(mutant, "name").context("a mutant has no name")?;
-    // Without the line, which changes with everything above it.
+    // Without the line, which changes with every edit above it.
     let (_place, what) = name.split_once(": ").context("a mutant's name has another shape")?;
     let verdict = match text(outcome, "summary").as_deref() {
         Some("CaughtMutant") => MutantVerdict::Caught,

@@ -1,7 +1,7 @@
 //! The mutants that may survive, each with its reason, in one file.
 //!
-//! Known by their words and not by their lines. Where two of a file have the same words, each of them
-//! needs an entry of its own.
+//! Known by their words and not by their lines. If two of a file have the same words, each of them needs an entry
+//! of its own.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -5,12 +5,12 @@
 //!      └─▶ base with a stand-in for Cargo ─▶ stage 1 ─▶ stage 2 ─▶ image (OCI) ─▶ unpacked ─▶ started
 //! ```
 //!
-//! No registry is asked: both images that the file begins with are build arguments, and here each is a root of
-//! Debian. The compilation of the first stage does not run. In the place of its Cargo stands a script that
-//! puts the binary of this build where the compilation would, in the folder of the profile that it is asked
-//! for. All other steps run as they are written, the installation of packages too.
+//! No registry is queried: both images that the file begins with are build arguments, and here each is a root of
+//! Debian. The compilation of the first stage does not run. In the place of its Cargo a script puts the binary of
+//! this build into the folder of the requested profile, as the compilation would. All other steps run as they are
+//! written, the installation of packages too.
 //!
-//! Where buildah is missing, the file is read instead: its user, its ports, its sources.
+//! If buildah is missing, the file is read instead: its user, its ports, its sources.
 
 use std::{
     fs,
@@ -37,16 +37,16 @@ const PORTS: [&str; 2] = ["8080", "8081"];
 const CARGO: &str = "#!/bin/sh\nset -e\ntest \"$1 $2\" = 'build --profile'\ntest -f Cargo.lock\n\
                      exec install -D /usr/local/share/holdfast \"target/$3/holdfast\"\n";
 
-/// Result of a look at the file.
+/// Result of the check of the file.
 #[derive(Debug)]
 pub(super) enum Containerfile {
     /// Layout of OCI of the image that it makes.
     Built(PathBuf),
-    /// Read alone; the reason why nothing was built.
+    /// Only read; the reason why no image was built.
     Read(&'static str),
 }
 
-/// Builds the image from a base of Debian, or reads the file where that cannot be.
+/// Builds the image from a base of Debian, or reads the file if that cannot be.
 pub(super) fn make(workspace: &Workspace, parts: &Parts, debian: &Path) -> Result<Containerfile> {
     let text = fs::read_to_string(workspace.root.join(FILE)).context(FILE)?;
     judge(&text, &workspace.root).with_context(|| format!("{FILE} is wrong"))?;
@@ -58,7 +58,7 @@ pub(super) fn make(workspace: &Workspace, parts: &Parts, debian: &Path) -> Resul
     let storage = emptied(&parts.folder.join("buildah"))?;
     let image = emptied(&parts.folder.join("containerfile"))?;
     let built = build(workspace, parts, debian, &Buildah { storage: &storage }, &image);
-    // Its layers are whole copies of a root, and nothing of them is needed again.
+    // Its layers are whole copies of a root, and none of them is needed again.
     let removed = fs::remove_dir_all(&storage).context("the storage of buildah is still there");
     built.and(removed)?;
     Ok(Containerfile::Built(image))

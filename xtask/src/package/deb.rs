@@ -1,4 +1,4 @@
-//! The Debian package, by `cargo deb` from what `crates/gateway/Cargo.toml` says of it.
+//! The Debian package, by `cargo deb` from its metadata in `crates/gateway/Cargo.toml`.
 
 use std::{
     fs,
@@ -19,8 +19,8 @@ use crate::{
 
 const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "holdfast"), ("zsh", "_holdfast"), ("fish", "holdfast.fish")];
-/// Tags of lintian that are no mistakes here: the package is not made for Debian's own archive, and has neither
-/// a bug that asked for it nor a source package.
+/// Tags of lintian that are not mistakes here: the package is not made for Debian's own archive, and has neither a
+/// bug that requests it nor a source package.
 const ACCEPTED: &str = "initial-upload-closes-no-bugs,bogus-mail-host,no-md5sums-control-file,\
                         unstripped-binary-or-object";
 /// Version of the package: that of the workspace, and `cargo deb`'s revision.
@@ -53,7 +53,7 @@ pub(super) fn make(workspace: &Workspace, parts: &Parts) -> Result<PathBuf> {
     deb.args(["deb", "--no-build", "--package", "holdfast", "--output"]).arg(&parts.folder);
     deb.env("PATH", path).env("SOURCE_DATE_EPOCH", &parts.epoch);
     match parts.profile {
-        // Quickly: whoever looks at it does not hand it on.
+        // Quickly: a development build is not handed on.
         Profile::Dev => deb.args(["--fast", "--profile", "dev"]),
         Profile::Dist => deb.args(["--profile", "dist"]),
     };
@@ -102,7 +102,7 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, deb: &Path) -> Resul
     serve(workspace, &root)
 }
 
-/// Serves with the package's own example, where systemd would have put the credential.
+/// Serves with the package's own example, with the credential that systemd would provide.
 fn serve(workspace: &Workspace, root: &Path) -> Result<()> {
     let example = root.join("usr/share/doc/holdfast/examples/holdfast.toml");
     let shipped = fs::read_to_string(workspace.root.join("deploy/systemd/holdfast.toml"));

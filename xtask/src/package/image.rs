@@ -1,6 +1,6 @@
-//! The image: a root with the binary, the libraries that it is linked with, certificates, and a user who owns
-//! nothing but the folder of a database. No shell, no package manager. It is one layer in a layout of OCI, dated
-//! by the newest commit, which `skopeo copy oci:target/package/image …` hands on.
+//! The image: a root with the binary, the libraries that it is linked with, certificates, and a user who owns only
+//! the folder of a database. No shell, no package manager. It is one layer in a layout of OCI, dated by the newest
+//! commit, which `skopeo copy oci:target/package/image …` hands on.
 
 use std::{
     fs,
@@ -37,7 +37,7 @@ pub(super) fn make(parts: &Parts) -> Result<PathBuf> {
     if parts.profile == Profile::Dist {
         printed(Command::new("strip").arg(root.join(PROGRAM.trim_start_matches('/'))))?;
     }
-    // `libc.so.6 => /lib/…/libc.so.6 (0x…)`, or the loader, which is named by its path alone.
+    // `libc.so.6 => /lib/…/libc.so.6 (0x…)`, or the loader, which is named only by its path.
     let linked = printed(Command::new("ldd").arg(&parts.binary))?;
     for library in linked.split_whitespace().filter(|word| word.starts_with('/')) {
         put(Path::new(library), Path::new(library))?;
@@ -111,7 +111,7 @@ fn pack(parts: &Parts, root: &Path) -> Result<PathBuf> {
     Ok(image)
 }
 
-/// Unpacks the image by what its files say, and starts it as `compose.yaml` does, on a database of its own.
+/// Unpacks the image by its own files, and starts it as `compose.yaml` does, on a database of its own.
 pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Result<()> {
     let text_at = |value: &Value, place: &str| -> Result<String> {
         let text = value.pointer(place).and_then(Value::as_str).map(str::to_owned);
@@ -139,13 +139,13 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Res
     }
     let text =
         fs::read_to_string(workspace.root.join("deploy/compose.toml")).context("compose.toml")?;
-    // On ports that the kernel chooses. Where a node is reached is then known to its process alone.
+    // On ports that the kernel chooses. The address of a node is then known only to its process.
     let addresses = ["8080", "8081", "8082"]
         .iter()
         .fold(text, |text, port| text.replace(&format!("\"0.0.0.0:{port}\""), "\"127.0.0.1:0\""));
     let lines = addresses.lines().filter(|line| !line.starts_with("advertise = "));
     let lines: Vec<&str> = lines.collect();
-    // Where compose mounts it.
+    // The path at which compose mounts it.
     fs::create_dir_all(root.join(CONFIG).parent().context("a folder")?).context("its folder")?;
     fs::write(root.join(CONFIG), lines.join("\n")).context("the configuration")?;
     // The one that listens on TCP: its socket is not in the root.

@@ -31,7 +31,7 @@ pub(super) struct Root<'a> {
 impl Root<'_> {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = without_settings(Command::new("unshare"));
-        // Inside, where its end is that of the namespace. It hands a signal on, with --foreground once: two end
+        // Inside, so that its end is that of the namespace. It hands a signal on, with --foreground once: two end
         // the gateway at once.
         command.args(["--pid", "--fork", "timeout", "--foreground", "--signal=KILL"]);
         command.arg(PATIENCE.as_secs().to_string());
@@ -53,7 +53,7 @@ impl Root<'_> {
         Ok(heard.stdout)
     }
 
-    /// Serves, is asked whether it is ready, and ends with its namespace.
+    /// Serves, is probed for readiness, and ends with its namespace.
     pub(super) fn serve(&self) -> Result<()> {
         let mut command = self.command(&["serve"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -74,7 +74,7 @@ impl Root<'_> {
     }
 }
 
-/// The answer to `GET /readyz`, once it says where it listens.
+/// The answer to `GET /readyz`, once its address is printed.
 fn ask(child: &mut Child) -> Result<String> {
     let lines = BufReader::new(child.stdout.take().context("a pipe")?).lines();
     let found =

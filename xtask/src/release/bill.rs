@@ -1,4 +1,4 @@
-//! The bill of materials: what `cargo cyclonedx` says of the package, held against what the binary says of itself.
+//! The bill of materials: the list of `cargo cyclonedx` for the package, compared with the list in the binary.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -17,7 +17,7 @@ pub(super) fn make(workspace: &Workspace, checkout: &Checkout<'_>) -> Result<Str
     let mut cargo = checkout.cargo(workspace, "cyclonedx")?;
     cargo.args(["cyclonedx", "--format", "json", "--spec-version", "1.5"]);
     printed(cargo.arg("--manifest-path").arg(checkout.folder.join(MANIFEST)))?;
-    // It writes one beside the manifest of each package of the workspace.
+    // It writes one next to the manifest of each package of the workspace.
     let file = checkout.folder.join(MANIFEST).with_file_name(format!("{BUILT}.cdx.json"));
     let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
     Ok(text.replace(&checkout.folder.display().to_string(), SOURCE))

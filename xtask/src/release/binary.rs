@@ -1,4 +1,4 @@
-//! What is in a binary: its sections, by `readelf`, which comes with the linker.
+//! Contents of a binary: its sections, by `readelf`, which comes with the linker.
 
 use std::{collections::BTreeMap, fs, ops::Range, path::Path, process::Command};
 
@@ -29,7 +29,7 @@ pub(super) fn differing_sections(one: &Path, another: &Path) -> Result<Vec<Strin
     Ok(found)
 }
 
-/// True where the path is written in the binary.
+/// True if the path is written in the binary.
 pub(super) fn names(binary: &Path, path: &Path) -> Result<bool> {
     let mut grep = Command::new("grep");
     grep.args(["--quiet", "--text", "--fixed-strings", "--regexp"]).arg(path).arg(binary);
@@ -41,7 +41,7 @@ pub(super) fn names(binary: &Path, path: &Path) -> Result<bool> {
     }
 }
 
-/// Sections that have bytes in the file, and where.
+/// Sections that have bytes in the file, and their ranges.
 fn sections(binary: &Path) -> Result<BTreeMap<String, Range<usize>>> {
     let mut readelf = Command::new("readelf");
     let listed = printed(readelf.args(["--wide", "--sections"]).arg(binary))?;

@@ -1,7 +1,7 @@
-//! The browser that the console is driven with: Debian's Chromium, and the libraries of `tests/console` in a private
-//! folder under the target folder, by their lock file. No browser is downloaded by a library.
+//! The browser that drives the console: Debian's Chromium, and the libraries of `tests/console` in a private folder
+//! under the target folder, by their lock file. No browser is downloaded by a library.
 //!
-//! Where one of them cannot be had, its tests are skipped and the reason is told.
+//! If one of them cannot be installed, its tests are skipped and the reason is printed.
 
 use std::{path::PathBuf, process::Command};
 
@@ -30,7 +30,7 @@ impl Browser {
         [("HOLDFAST_TEST_BROWSER_DIR", self.modules), ("HOLDFAST_TEST_CHROMIUM", self.chromium)]
     }
 
-    /// Installs what is not there yet; the reason for people where it cannot be had.
+    /// Installs missing parts; the reason for people if one cannot be installed.
     pub(crate) fn prepare(workspace: &Workspace) -> Result<Result<Self, String>> {
         let prepared = chromium().and_then(|chromium| {
             let modules = workspace.target.join("clients").join("console");
@@ -45,7 +45,7 @@ impl Browser {
     }
 }
 
-/// The browser, installed where it is not there yet.
+/// The browser, installed if it is not there yet.
 pub(super) fn chromium() -> Result<PathBuf> {
     if !has(CHROMIUM) {
         say(&format!("browser: installing Debian's package {CHROMIUM}"))?;

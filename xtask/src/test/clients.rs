@@ -1,8 +1,8 @@
-//! The client libraries that the end-to-end suite drives the gateway with, and tools that test an API
-//! against its description, in private environments under the target folder.
+//! The client libraries that the end-to-end suite drives the gateway with, and tools that test an API against its
+//! description, in private environments under the target folder.
 //!
-//! Pinned, because the suite states what these very versions do. Where one cannot be had, its
-//! tests are skipped and the reason is told; the rest of the suite runs.
+//! Pinned, because the suite asserts the behaviour of these very versions. If one cannot be installed, its tests
+//! are skipped and the reason is printed; the rest of the suite runs.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ const PYTHON: &[(&str, &str)] = &[
 ];
 const NODE_OPENAI: &str = "6.49.0";
 
-/// Places that packages come from, and what to do where they do not answer.
+/// Sources of packages, and the remedy if they do not answer.
 const INDEX: &str = "the package index of Python";
 const REACH_INDEX: &str = "name one that answers (`pip config set global.index-url`)";
 const REGISTRY: &str = "the registry of npm";
@@ -44,7 +44,7 @@ pub(crate) struct Clients {
 #[derive(Debug)]
 pub(crate) enum Client {
     Ready(PathBuf),
-    /// The reason for people, where there is none.
+    /// The reason for people, if there is none.
     Missing(String),
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn prepare(target: &Path) -> Result<Clients> {
     })
 }
 
-/// Says in a line what came of it.
+/// Prints the result in a line.
 pub(crate) fn report(name: &str, packages: &str, prepared: Result<PathBuf>) -> Result<Client> {
     match prepared {
         Ok(path) => {
@@ -72,7 +72,7 @@ pub(crate) fn report(name: &str, packages: &str, prepared: Result<PathBuf>) -> R
     }
 }
 
-/// As `pip` wants them named.
+/// Packages in the notation of `pip`.
 fn python_wanted() -> Vec<String> {
     PYTHON.iter().map(|(name, version)| format!("{name}=={version}")).collect()
 }
@@ -94,7 +94,7 @@ fn python_has(python: &Path) -> Option<Vec<String>> {
                        print(*[name + '==' + version(name) for name in sys.argv[1:]])";
     let names = PYTHON.iter().map(|(name, _)| name);
     let heard = hear(Command::new(python).args(["-c", ASK]).args(names));
-    // A Python that cannot be asked has no libraries: they are installed anew.
+    // A Python that does not answer has no libraries: they are installed anew.
     let heard = heard.ok().filter(|it| it.status.success())?;
     Some(heard.stdout.split_whitespace().map(str::to_owned).collect())
 }
@@ -107,7 +107,7 @@ fn node(folder: &Path) -> Result<PathBuf> {
     ensure!(has("npm"), "there is no npm");
     say(&format!("Node client: installing openai {NODE_OPENAI}"))?;
     fs::create_dir_all(folder).context("cannot make the folder of the project")?;
-    // Without a manifest of its own npm would look for a project in the folders above.
+    // Without a manifest of its own npm would search for a project in the folders above.
     fs::write(folder.join("package.json"), "{ \"private\": true }\n")
         .context("cannot write the project's manifest")?;
     let options = ["--no-audit", "--no-fund", "--ignore-scripts", "--fetch-retries=1"];
@@ -122,7 +122,7 @@ fn node(folder: &Path) -> Result<PathBuf> {
 /// Files by which npm installs.
 const LOCKED: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// Installs what the lock file of a folder names into another one; nothing where that was done.
+/// Installs the packages of the lock file of one folder into another one, unless that was done.
 pub(crate) fn node_by_lock(from: &Path, folder: &Path) -> Result<()> {
     ensure!(has("node"), "there is no node");
     let read = |folder: &Path| LOCKED.map(|file| fs::read(folder.join(file)).ok());
@@ -142,7 +142,7 @@ pub(crate) fn node_by_lock(from: &Path, folder: &Path) -> Result<()> {
     fetch(npm.current_dir(folder).arg("ci").args(options), REGISTRY, REACH_REGISTRY).map(drop)
 }
 
-/// Installs what this list names into a Python of its own; nothing where that was done. Gives the Python's path.
+/// Installs the packages of this list into a Python of its own, unless that was done. Gives the Python's path.
 pub(crate) fn python_by_list(list: &Path, folder: &Path) -> Result<PathBuf> {
     let (python, done) = (folder.join("bin").join("python"), folder.join("installed.txt"));
     let wanted = fs::read(list).context("there is no list of libraries")?;

@@ -1,7 +1,7 @@
 //! The suite of examples: each of a crate and the service of its own, run to its end.
 //!
-//! They are built at once and as the tests are: one by one, Cargo would resolve the features of
-//! each crate alone, and compile what it depends on again.
+//! They are built at once and as the tests are: one by one, Cargo would resolve the features of each crate by
+//! itself, and compile its dependencies again.
 
 use std::{
     fs,

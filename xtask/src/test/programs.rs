@@ -1,8 +1,8 @@
-//! Programs and libraries that the end-to-end suites need, installed while the suites compile: compilation leaves the
-//! network idle, and an installation leaves the processors idle.
+//! Programs and libraries that the end-to-end suites need, installed while the suites compile: compilation leaves
+//! the network idle, and an installation leaves the processors idle.
 //!
-//! A program that cannot be installed is not an error here. The tests that need it are skipped, and the closing lines
-//! have the reason. Nothing here runs Cargo, which would wait for the compilation beside it.
+//! A program that cannot be installed is not an error here. The tests that need it are skipped, and the closing
+//! lines have the reason. No step here runs Cargo, which would wait for the compilation.
 
 use std::path::PathBuf;
 
@@ -58,7 +58,8 @@ pub(super) struct SuiteNeeds {
 }
 
 impl TestPrograms {
-    /// Installs what the wanted suites need, one after the other: installations of Debian's packages exclude each other.
+    /// Installs the programs of the wanted suites, one after the other: installations of Debian's packages exclude
+    /// each other.
     pub(super) fn prepare(workspace: &Workspace, is_wanted: impl Fn(&str) -> bool) -> Result<Self> {
         let mut programs = Self::default();
         if is_wanted(END_TO_END) {

@@ -1,4 +1,4 @@
-//! The program that runs the tests: nextest where it is installed, else Cargo's own.
+//! The program that runs the tests: nextest if it is installed, else Cargo's own.
 
 use std::{
     num::NonZero,
@@ -17,8 +17,8 @@ use crate::{scratch, shell};
 pub(crate) struct Runner {
     root: PathBuf,
     kind: RunnerKind,
-    /// Packages that are built together, as arguments of Cargo: the features that crates share are then
-    /// resolved once, and nothing is compiled twice.
+    /// Packages that are built together, as arguments of Cargo: the features that crates share are then resolved
+    /// once, and no crate is compiled twice.
     selection: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl Runner {
         Self { root: root.to_owned(), kind, selection }
     }
 
-    /// Says in a line what runs the tests.
+    /// Name of the runner in a line.
     pub(crate) fn introduce(&self) -> &'static str {
         match self.kind {
             RunnerKind::Nextest => "tests run with cargo nextest",
@@ -49,9 +49,9 @@ impl Runner {
         }
     }
 
-    /// Builds everything that [`Self::run`] will need; whether it builds.
+    /// Builds all targets that [`Self::run`] will need; true if they build.
     pub(crate) fn build(&self) -> Result<bool> {
-        // Only examples or documentation were asked for. Without a package Cargo would build all of them.
+        // Only examples or documentation were selected. Without a package Cargo would build all of them.
         if self.selection.is_empty() {
             return Ok(true);
         }
@@ -81,7 +81,7 @@ impl Runner {
         self.run_some((packages, None), env, skip)
     }
 
-    /// The same for those tests alone whose names contain `only`.
+    /// The same, only for tests whose names contain `only`.
     pub(crate) fn run_some(
         &self,
         (packages, only): (&[&str], Option<&str>),
@@ -93,7 +93,7 @@ impl Runner {
             RunnerKind::Nextest => {
                 let filters: Vec<String> =
                     packages.iter().map(|package| format!("package(={package})")).collect();
-                // A suite in which everything is skipped has not failed.
+                // A suite whose tests are all skipped has not failed.
                 command.args(["nextest", "run", "--no-fail-fast", "--no-tests=pass"]);
                 command.args(["--status-level", if only.is_some() { "pass" } else { "skip" }]);
                 // The same selection as the build, then some packages of it: another selection has
@@ -112,7 +112,7 @@ impl Runner {
             .env("TMPDIR", scratch::folder()?)
             .envs(env.iter().map(|(name, value)| (name, value)));
         let TestRun { tally, tests } = self.count(&mut command)?;
-        // Of those alone: tests of another name are not skipped, they belong elsewhere.
+        // Only of those: tests of another name are not skipped, they belong to another suite.
         let tally = if only.is_some() { TestTally { skipped: 0, ..tally } } else { tally };
         Ok(TestRun { tally, tests })
     }

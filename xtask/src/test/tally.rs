@@ -14,7 +14,7 @@ pub(crate) struct TestTally {
 
 impl TestTally {
     pub(crate) const ONE_PASSED: Self = Self { passed: 1, failed: 0, skipped: 0 };
-    /// Something that should have run and did not.
+    /// A suite that should have run and did not.
     pub(crate) const NOT_RUN: Self = Self { passed: 0, failed: 1, skipped: 0 };
 
     /// From nextest, which sums up on standard error, last.
@@ -25,7 +25,7 @@ impl TestTally {
         summary.and_then(nextest_summary).unwrap_or(Self::NOT_RUN)
     }
 
-    /// Of the tests of one package.
+    /// Counts of the tests of one package.
     pub(crate) fn of_package(tests: &[FinishedTest], package: &str) -> Self {
         let mut tally = Self::default();
         for test in tests.iter().filter(|test| test.is_of(package)) {
@@ -64,11 +64,11 @@ impl TestTally {
 /// Begin of nextest's last line.
 const SUMMARY: &str = "Summary [";
 
-/// One test with its end and its time, as nextest prints them in a line:
-/// `        PASS [   0.044s] (3/9) holdfast-store::it claims::a_key_is_bound_once`.
+/// A finished test with its end and its time, as nextest prints them in a line: `        PASS [   0.044s] (3/9)
+/// holdfast-store::it claims::a_key_is_bound_once`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FinishedTest {
-    /// Package and test binary: `holdfast-store::it`, or the package alone for tests of its library.
+    /// Package and test binary: `holdfast-store::it`, or only the package for tests of its library.
     binary: String,
     name: String,
     pub(crate) took: Duration,

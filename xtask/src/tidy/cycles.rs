@@ -1,4 +1,4 @@
-//! No cycle between modules that are siblings: whoever reads one of them first understands it without the
+//! No cycle between modules that are siblings: a reader who begins with one of them understands it without the
 //! others that need it.
 //!
 //! ```text
@@ -7,10 +7,10 @@
 //!   └ lease        └─ lease ◀─┘
 //! ```
 //!
-//! Every `use` and every path that begins with `crate`, `super` or `self` is followed to the module that it
-//! names, through the imports of modules on the way: `super::Order` is an edge to the module that the parent
-//! has it from. Below the last module that both ends share, the edge leads from one sibling to another.
-//! Parents and children know one another freely.
+//! Every `use` and every path that begins with `crate`, `super` or `self` is followed to the module that it names,
+//! through the imports of modules on the way: `super::Order` is an edge to the module that the parent has it from.
+//! Below the last module that both ends share, the edge leads from one sibling to another. Parents and children
+//! know one another freely.
 //!
 //! Left out: modules and files of `#[cfg(test)]`, links of documentation, and names that a glob brings in.
 
@@ -60,7 +60,7 @@ pub(crate) fn check(files: &[(String, String)]) -> Vec<Finding> {
     crates.iter().flat_map(|(root, krate)| krate.findings(root)).collect()
 }
 
-/// The folder of a file's crate, and its module. Programs beside a library are crates of one file.
+/// The folder of a file's crate, and its module. Programs in the folder of a library are crates of one file.
 fn module_of(path: &str) -> Option<(&str, ModulePath<'_>)> {
     let (root, inside) = path.strip_suffix(".rs")?.split_once("/src/")?;
     let module: ModulePath<'_> = match inside {
@@ -156,7 +156,7 @@ impl<'a> Reader<'a> {
                     self.module(krate, is_of_tests);
                     is_of_tests = false;
                 }
-                // `impl Trait + use<'_>` imports nothing.
+                // `impl Trait + use<'_>` imports no name.
                 "use" if self.next_text() != "<" => {
                     self.at += 1;
                     let mut names = Vec::new();
@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
                 "crate" | "super" | "self" => self.path(krate, token.index),
                 "{" => self.open(),
                 "}" => self.close(),
-                // What an attribute stands above may begin with its visibility.
+                // The item below an attribute may begin with its visibility.
                 "pub" | "(" | ")" => self.at += 1,
                 _ => {
                     is_of_tests = false;
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads an attribute: true where it is `#[cfg(test)]`, or another condition that only tests meet.
+    /// Reads an attribute: true if it is `#[cfg(test)]`, or another condition that only tests meet.
     fn attribute(&mut self) -> bool {
         let mut depth = 0_usize;
         let mut words = Vec::new();
@@ -297,7 +297,7 @@ impl<'a> Reader<'a> {
             path.push(self.text());
             self.at += 1;
         }
-        // `self` alone is a value, `crate` and `super` alone are a visibility.
+        // `self` by itself is a value, `crate` and `super` by themselves are a visibility.
         if path.len() > 1 {
             let sight = (self.file, index);
             krate.mentions.push(Mention { module: self.here(), path, sight });

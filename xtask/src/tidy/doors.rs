@@ -1,5 +1,5 @@
-//! Third-party crates that have one door into the product. `.cargo/deny.toml` says the same for the whole
-//! graph; this needs no tool that may be missing.
+//! Third-party crates that only one crate of the product may use. `.cargo/deny.toml` has the same rule for the
+//! whole graph; this check needs no tool that may be missing.
 
 use super::Finding;
 use crate::workspace::{DependencyKind, Package};
@@ -8,7 +8,7 @@ use crate::workspace::{DependencyKind, Package};
 const DOORS: &[(&[&str], &[&str])] = &[
     (&["sea-orm", "libsqlite3-sys"], &["holdfast-store"]),
     (&["sqlx"], &["holdfast-bench", "holdfast-store"]),
-    // The sidecar's journal is a file of its own, of keys alone.
+    // The sidecar's journal is a file of its own, with only keys.
     (&["rusqlite"], &["holdfast-bench", "holdfast-sidecar", "holdfast-store"]),
     (
         &["hyper", "hyper-util"],
@@ -54,7 +54,7 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Finding> {
 }
 
 fn is_closed(package: &str, dependency: &str, kind: DependencyKind) -> bool {
-    // For tests too, unlike the doors.
+    // For tests too, unlike the boundaries.
     let is_never = NEVER.iter().any(|(name, of)| *name == package && of.contains(&dependency));
     let door = DOORS.iter().find(|(behind, _)| behind.contains(&dependency));
     let is_outside = door.is_some_and(|(_, may)| !may.contains(&package));

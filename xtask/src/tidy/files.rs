@@ -10,7 +10,7 @@ const RUST_LINES_MAX: usize = 500;
 const HELPERS: [&str; 2] = ["clients/python/holdfast/__init__.py", "clients/node/index.js"];
 const HELPER_LINES_MAX: usize = 120;
 
-/// A rule about one line: where it holds, what it forbids, and why.
+/// A rule about one line: the files that it holds for, the text that it forbids, and why.
 struct Rule {
     holds: fn(&str) -> bool,
     forbids: fn(&str) -> bool,
@@ -155,7 +155,7 @@ fn mentions_request(line: &str) -> bool {
     is_import || has_word(line, "::request") || has_word(line, "request::")
 }
 
-/// Lines of `#[non_exhaustive]` above an enum that is no error, or the error of a commit.
+/// Lines of `#[non_exhaustive]` above an enum that is not an error, or is the error of a commit.
 fn open_enums(text: &str) -> impl Iterator<Item = usize> {
     let lines: Vec<_> = text.lines().collect();
     let marks = text.lines().enumerate().filter(|(_, line)| *line == "#[non_exhaustive]");
@@ -192,7 +192,7 @@ mod tests {
 
     const DECIDE: &str = "crates/domain/src/operation/decide.rs";
 
-    /// A file of one line below its `//!`, and whether something is found in that line.
+    /// A file of one line below its `//!`, and whether that line has a finding.
     #[track_caller]
     fn check_line(path: &str, line: &str, is_found: bool) {
         let found = check(path, &format!("//! A file.\n{line}\n"));

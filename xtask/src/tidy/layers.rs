@@ -1,5 +1,5 @@
-//! Layers: who may depend on whom, written down and compared with what the manifests say, both ways: a
-//! line that nobody needs any more is a finding too.
+//! Layers: permitted dependencies, written down and compared with those of the manifests, both ways: an unused line
+//! is a finding too.
 
 use super::Finding;
 use crate::workspace::{DependencyKind, Package, THUMBNAILS};
@@ -11,7 +11,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-failpoint", &[]),
     ("holdfast-testkit", &["holdfast-domain"]),
     ("holdfast-wire", &["holdfast-domain"]),
-    // Names, and spans of plain values: whoever counts has no need of it.
+    // Names, and spans of plain values: a counter needs no more.
     ("holdfast-telemetry", &[]),
     // Connections both ways, limits and timeouts: no route, no meaning of an answer.
     ("holdfast-net", &["holdfast-domain"]),
@@ -21,14 +21,14 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "holdfast-domain",
             "holdfast-failpoint",
-            // The memory of unknown credentials alone.
+            // Only the memory of unknown credentials.
             "holdfast-net",
             "holdfast-telemetry",
             "holdfast-wire",
         ],
     ),
     ("holdfast-providers", &["holdfast-domain", "holdfast-net", "holdfast-wire"]),
-    // No provider and no store: whoever has the rows hands it what it sends.
+    // No provider and no store: the owner of the rows hands over the deliveries.
     ("holdfast-webhooks", &["holdfast-domain", "holdfast-net", "holdfast-wire"]),
     (
         "holdfast-http",
@@ -40,11 +40,11 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-wire",
         ],
     ),
-    // A client of the gateway, and nothing of the gateway itself.
+    // A client of the gateway, without any code of the gateway itself.
     ("holdfast-sidecar", &["holdfast-net", "holdfast-wire"]),
     // Neither the store nor the engine: what administration does goes through the use cases.
     ("holdfast-admin", &["holdfast-accounts", "holdfast-domain", "holdfast-net", "holdfast-wire"]),
-    // A door as the API is, and no client of it: their words for what fails are the same.
+    // An interface as the API is, and not a client of it: their words for failures are the same.
     (
         "holdfast-console",
         &[
@@ -70,7 +70,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-wire",
         ],
     ),
-    // Parts of an installation, opened alike by the process and by commands beside a database.
+    // Parts of an installation, opened in the same way by the process and by commands with direct database access.
     (
         "holdfast-bootstrap",
         &[
@@ -139,7 +139,7 @@ const GATEWAY: &str = "holdfast";
 const DOMAIN_MAY_USE: &[&str] =
     &["async-trait", "blake3", "icu_normalizer", "icu_properties", "idna", "thiserror", "uuid"];
 
-/// Dependencies for tests are free, but for one: nobody tests through the gateway except these.
+/// Dependencies for tests are free, except for one: only these packages test through the gateway.
 const MAY_TEST_THE_GATEWAY: &[&str] = &["holdfast-tests", "xtask"];
 
 /// Compares the tables with `packages`.
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::workspace::Dependency;
 
-    /// The workspace exactly as the tables say.
+    /// The workspace exactly as in the tables.
     fn as_written() -> Vec<Package> {
         let rows = LAYERS.iter().map(|(name, allowed)| {
             let outside = if *name == DOMAIN { DOMAIN_MAY_USE } else { &[] };

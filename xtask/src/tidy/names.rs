@@ -1,4 +1,4 @@
-//! Types have nouns for names: a participle alone does not say what a value is.
+//! Types have nouns for names: a participle by itself does not name a value.
 //!
 //! Judged by spelling, so approximately. A noun that ends as participles do is listed in [`FINE`].
 

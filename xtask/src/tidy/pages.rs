@@ -1,6 +1,6 @@
 //! Pages of the console: a page uses the kit and the parts, and never another page. The kit uses no page.
 //!
-//! So a page is changed, or taken out, without a look at the others. What two of them show is a part.
+//! So a page is changed, or removed, without reading the others. Content that two of them show is a part.
 
 use super::{
     Finding,

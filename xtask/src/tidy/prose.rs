@@ -1,7 +1,7 @@
-//! Documents are read in a window beside the code: lines of prose are 120 characters long at most.
+//! Documents are read in a window next to the code: lines of prose are 120 characters long at most.
 //!
-//! Rows of tables, code and a word that is too long by itself, such as an address, cannot be broken, and
-//! stay as they are.
+//! Rows of tables, code and a word that is too long by itself, such as an address, cannot be broken, and stay as
+//! they are.
 
 use super::Finding;
 
@@ -28,7 +28,7 @@ pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// True where one word is longer than everything around it.
+/// True if one word is longer than the rest of its line.
 fn is_one_word(line: &str, length: usize) -> bool {
     let words = line.split_whitespace().map(|word| word.chars().count());
     words.max().is_some_and(|longest| longest > length - longest)

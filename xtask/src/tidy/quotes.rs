@@ -1,11 +1,11 @@
-//! Code that a document quotes is code that runs: a fenced block below `<!-- from: path -->` stands,
-//! line by line, in that file.
+//! Code that a document quotes is code that runs: a fenced block below `<!-- from: path -->` is, line by line, in
+//! that file.
 
 use super::Finding;
 
 const MARK: &str = "<!-- from: ";
 
-/// A fenced block and where it claims to be from.
+/// A fenced block and the file that it names as its source.
 #[derive(Debug, PartialEq, Eq)]
 struct Quote<'a> {
     /// Line of the mark, from zero.
@@ -21,7 +21,7 @@ pub(crate) fn check(path: &str, text: &str, read: impl Fn(&str) -> Option<String
     }
     let differs = |quote: &Quote<'_>| match read(quote.from) {
         None => Some(Finding::at(path, quote.index, format_args!("no file {}", quote.from))),
-        // An empty block stands in every file.
+        // Every file contains an empty block.
         Some(source) if quote.code.is_empty() || !source.contains(&quote.code) => {
             Some(Finding::at(path, quote.index, format_args!("is not what {} says", quote.from)))
         }

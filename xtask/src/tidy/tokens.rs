@@ -1,9 +1,9 @@
-//! The words of a Rust file that say which module knows which: names, paths, attributes and braces, each
-//! with its line.
+//! The words of a Rust file from which the dependencies of its module are read: names, paths, attributes and
+//! braces, each with its line.
 //!
-//! A lexer and no parser: comments, texts and characters are left out, and what stays is read by
-//! `cycles.rs`. It never fails. A file that does not compile gives tokens that mean little, and the
-//! compiler says so before this does.
+//! A lexer and not a parser: comments, texts and characters are left out, and the rest is read by `cycles.rs`. It
+//! never fails. A file that does not compile gives meaningless tokens, and the compiler reports it before this
+//! does.
 
 /// A word of the code, or one character of its punctuation; `::` is one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,7 @@ fn measure(rest: &str, first: char) -> (usize, bool) {
     }
     match first {
         '"' => (quoted(rest, '"').unwrap_or(rest.len()), false),
-        // A lifetime has no second quote where a character has it.
+        // A character has a second quote, a lifetime has none.
         '\'' => match character(rest) {
             Some(length) => (length, false),
             None => (1, true),

@@ -1,5 +1,5 @@
-//! The version of the workspace where Cargo does not write it: in the chart, and in the manual, whose tag of the image
-//! is the one that the chart pulls.
+//! The version of the workspace in files that Cargo does not write: in the chart, and in the manual, whose tag of
+//! the image is the one that the chart pulls.
 
 use super::Finding;
 
@@ -18,7 +18,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     wrong.map(|mark| Finding::new(path, format_args!("`{mark}` is not {VERSION}"))).collect()
 }
 
-/// True where the version, perhaps in quotes, follows the mark.
+/// True if the version, perhaps in quotes, follows the mark.
 fn has_version(text: &str, mark: &str) -> bool {
     let mut after = text.lines().filter_map(|line| {
         let (before, after) = line.split_once(mark)?;

