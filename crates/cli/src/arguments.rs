@@ -94,7 +94,7 @@ pub enum Command {
     Admin(Box<AdminCommand>),
 }
 
-/// Commands that the process itself runs: serving, and the look before it.
+/// Commands that the process itself runs: serving, and the check before it.
 #[derive(Debug, Subcommand)]
 pub enum ProcessCommand {
     /// Serve the API until SIGTERM or SIGINT, then let running operations finish; SIGHUP, or a change of
@@ -105,10 +105,10 @@ pub enum ProcessCommand {
         #[arg(long)]
         again: bool,
     },
-    /// Serve clients beside a gateway: give each chat completion a request key, and ask again under it
+    /// Serve local clients: give each chat completion a request key, and repeat failed calls under it
     ///
-    /// A client that cannot make request keys uses the address of this, and /v1, as its base URL, and its own
-    /// API key. There is no configuration file.
+    /// A client that cannot make request keys uses the address of this, and /v1, as its base URL, and its own API
+    /// key. There is no configuration file.
     Sidecar(Box<Sidecar>),
     /// Check the configuration and report every mistake with its file and line
     CheckConfig(ConfigChecks),
@@ -120,21 +120,21 @@ pub enum MaintenanceCommand {
     /// Prepare the database for this version, or take a step back
     #[command(subcommand)]
     Migrate(Migrate),
-    /// Copy the database file as it is at one moment, and the server secret beside it, also while it is served
+    /// Copy the database file as it is at one moment, with the server secret, also while it is served
     ///
-    /// FILE is made for its owner alone, and so is FILE.secret, where the configuration names no secrets.
-    /// Neither may exist yet. A PostgreSQL database is backed up by its own means.
+    /// FILE is created for its owner only, and so is FILE.secret, if the configuration names no secrets. Neither
+    /// may exist yet. A PostgreSQL database is backed up by its own means.
     Backup {
         /// Name of the copy
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
-    /// Verify a copy, and put it where the configuration has its database, which must not be there yet
+    /// Verify a copy, and put it at the path of the configured database, which must not exist yet
     ///
-    /// The exit status is 1 where the copy's book does not add up, or its secret is missing; then nothing is
-    /// put anywhere. Keys that were used after the copy was made are not in it: they run and are charged again.
+    /// The exit status is 1 if the copy's ledger does not balance, or its secret is missing; then no file is
+    /// written. Keys that were used after the copy was made are not in it: they run and are charged again.
     Restore {
-        /// Only verify it, and say what its last operation is; a running gateway may go on
+        /// Only verify it, and print its last operation; a running gateway may go on
         #[arg(long)]
         check: bool,
         /// Name of the copy
@@ -172,13 +172,13 @@ pub enum AdminCommand {
     /// Paid operations: what became of a request key
     #[command(subcommand)]
     Operation(Operation),
-    /// What was used and charged
+    /// Usage and charges
     #[command(subcommand)]
     Usage(UsageCommand),
-    /// The book of all transfers
+    /// The ledger of all transfers
     #[command(subcommand)]
     Ledger(Ledger),
-    /// Receivers that are told what happens, by signed requests
+    /// Receivers of events, by signed requests
     #[command(subcommand)]
     Webhook(Webhook),
     #[command(flatten)]
@@ -210,12 +210,12 @@ pub enum Migrate {
 /// Checks beyond the configuration itself.
 #[derive(Debug, Args)]
 pub struct ConfigChecks {
-    /// Also compare with the database, which has to be there: find what a reload or a start would refuse,
-    /// and change nothing
+    /// Also compare with the database, which has to exist: find settings that a reload or a start would refuse, and
+    /// change nothing
     #[arg(long)]
     pub database: bool,
-    /// Also ask each provider for its list of models, and call each route once for a few tokens, which
-    /// the provider may bill; say what works, what does not, and why
+    /// Also request each provider's list of models, and call each route once for a few tokens, which the provider
+    /// may bill; report the result of each and its cause
     #[arg(long)]
     pub probe: bool,
 }
@@ -247,17 +247,17 @@ impl Period {
 pub enum Ledger {
     /// Recompute every balance and check every invariant; exit status 1 on any mismatch
     Verify {
-        /// Say where each part of the audit ends; how far it is, is told in any case but with --json
+        /// Print the end of each part of the audit; without --json the progress is always printed
         #[arg(long)]
         progress: bool,
-        /// Head of the trail that an earlier verification printed: the trail must still go through it
+        /// Head of the audit log that an earlier verification printed: the audit log must still go through it
         #[arg(long, value_name = "SEQ:MAC")]
         since: Option<TrailHead>,
-        /// Names the job that a server is asked for: the same one again asks for no other [default: a new
-        /// UUIDv4, printed]
+        /// Idempotency key of the job on a server: a repeated one starts no other job [default: a new UUIDv4,
+        /// printed]
         #[arg(long = "key", value_name = "UUID", value_parser = value::posting_key)]
         key: Option<Uuid>,
-        /// Why, for the trail of the server that is asked: 1 to 200 printable characters
+        /// Reason for the audit log of the server: 1 to 200 printable characters
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
     },
@@ -372,7 +372,7 @@ pub(crate) mod tests {
     fn every_command_is_of_a_use_case_and_every_use_case_has_one() {
         let mut found = BTreeSet::new();
         commands(&Cli::command(), "", &mut found);
-        // They are about a file, a process or a database, and nobody's right.
+        // They are about a file, a process or a database, and need no role.
         let beside = "serve,sidecar,check-config,migrate up,migrate down,migrate status,migrate copy,backup,restore,\
                       completions,manual";
         for words in beside.split(',') {

@@ -1,5 +1,5 @@
-//! The commands, a module each. All work beside a running `serve`, on the same database; those of
-//! administration work over the network as well.
+//! The commands, a module each. All work during a running `serve`, on the same database; those of administration
+//! work over the network as well.
 //!
 //! ```text
 //! place ─┬─ a server ───▶ Door over the network ─┐
@@ -173,7 +173,7 @@ impl ConfigFile {
     ///
     /// # Errors
     ///
-    /// A [`BadConfig`] with everything that is wrong.
+    /// A [`BadConfig`] with all mistakes.
     pub fn load(&self, uses: SecretUse) -> Result<Config, BadConfig> {
         holdfast_config::load_for(self.0.as_deref(), uses)
     }
@@ -191,8 +191,8 @@ fn local_only(name: &str, instead: &str) -> CommandFailure {
     CommandFailure::Usage(anyhow!("{name} does not work over the network: {instead}"))
 }
 
-/// The failure of a command that was given no configuration: where no database was found, that is the
-/// likely reason, and the advice to make one would lead into a second book.
+/// The failure of a command that was given no configuration: if no database was found, that is the likely reason,
+/// and the advice to create one would lead to a second ledger.
 fn unnamed(failure: CommandFailure) -> CommandFailure {
     let CommandFailure::Failed(error) = &failure else { return failure };
     let is_missing = error.chain().any(|cause| {
@@ -211,7 +211,7 @@ fn unnamed(failure: CommandFailure) -> CommandFailure {
     ))
 }
 
-/// Opens the store for one command and closes it after it, whatever came of it.
+/// Opens the store for one command and closes it after it, on success and on failure.
 async fn with_store(
     config: &Config,
     work: impl AsyncFnOnce(&holdfast_store::Store) -> Result<()>,

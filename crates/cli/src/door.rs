@@ -1,23 +1,23 @@
-//! The door of the command line: requests of the administration's API, sent in one of two ways.
+//! Client of the administration's API: requests of the command line, sent in one of two ways.
 //!
 //! ```text
 //! command ─▶ Door::get, list, change ─┬─▶ LocalDoor    the API within this process, over the database
 //!                                     └─▶ NetworkDoor  the API of a server, over HTTP
 //! ```
 //!
-//! A command builds a request and shows the answer; it decides nothing. So it means the same, is
-//! refused in the same words and is bound to the same request key wherever it runs.
+//! A command builds a request and shows the answer; it decides nothing. So it has the same meaning, the same
+//! refusals and the same request key on both ways.
 //!
-//! | outcome of a change | what is done |
+//! | outcome of a change | reaction |
 //! |---|---|
 //! | an answer | it is shown |
-//! | a refusal | told, exit status 1, or 2 for a value that cannot stand; nothing was bound |
-//! | no answer, or "send it again" | sent again with the same request key, [`TRIES_MAX`] times in all |
-//! | no connection that the key may be sent over | told at once: another try would end alike |
+//! | a refusal | shown, exit status 1, or 2 for an invalid value; no key was bound |
+//! | no answer, or a temporary failure | sent again with the same request key, [`TRIES_MAX`] times in all |
+//! | no connection that the key may be sent over | reported at once: another try would end in the same way |
 //! | still none | the operator is told to repeat the command with `--key`: it is done at most once |
 //!
-//! The request key is printed on standard error before it is sent, so that also a command that is
-//! killed can be repeated.
+//! The request key is printed on standard error before it is sent, so that also a command that is killed can be
+//! repeated.
 //!
 //! Never: a secret in an error. Answers have them, and are not quoted.
 
@@ -56,7 +56,7 @@ const PAUSES: [Duration; 4] = [
     Duration::from_secs(2),
 ];
 
-/// A door to the API of administration.
+/// A client of the API of administration.
 #[derive(Debug)]
 pub(crate) enum Door {
     /// Beside the database.
@@ -65,7 +65,7 @@ pub(crate) enum Door {
     Network(Box<NetworkDoor>),
 }
 
-/// Change that a command asks for.
+/// Change of a command.
 #[derive(Debug)]
 pub(crate) struct ChangeRequest {
     method: Method,
@@ -79,7 +79,7 @@ pub(crate) struct ChangeRequest {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChangeKey {
     pub(crate) id: Uuid,
-    /// True where it was made here, and has to be printed.
+    /// True if it was made here, and has to be printed.
     is_made: bool,
 }
 
@@ -89,7 +89,7 @@ impl ChangeKey {
         Self { id, is_made: false }
     }
 
-    /// Prints the key where it was made here, ahead of what it is for.
+    /// Prints the key if it was generated here, ahead of its request.
     pub(crate) fn announced(self) -> Self {
         if self.is_made {
             note(&format!("key {}", self.id));
@@ -104,19 +104,19 @@ impl ChangeKey {
 }
 
 impl ChangeRequest {
-    /// Makes or does something: `POST`. The members of `body` that are null are left out.
+    /// Creates a resource or acts on one: `POST`. The members of `body` that are null are left out.
     pub(crate) fn post(key: ChangeKey, path: impl Into<String>, body: Value) -> Self {
         let body = without_nulls(body);
         Self { method: Method::POST, path: path.into(), body, key, dry_run: false }
     }
 
-    /// Edits something: `PATCH`. A member that is null takes away what it names.
+    /// Edits a resource: `PATCH`. A member that is null removes its setting.
     pub(crate) fn patch(key: ChangeKey, path: impl Into<String>, body: Value) -> Self {
         let nothing = Self::post(key, path, json!({}));
         Self { method: Method::PATCH, body, ..nothing }
     }
 
-    /// The same for a reason, where there is one.
+    /// The same with a reason, if there is one.
     pub(crate) fn because(self, reason: Option<&Reason>) -> Self {
         let Some(reason) = reason else { return self };
         Self { body: with(self.body, "reason", reason.as_typed()), ..self }
@@ -127,7 +127,7 @@ impl ChangeRequest {
         Self { dry_run, ..self }
     }
 
-    /// True where it is judged and not made.
+    /// True if it is judged and not made.
     pub(crate) const fn is_rehearsal(&self) -> bool {
         self.dry_run
     }
@@ -138,17 +138,17 @@ impl ChangeRequest {
     }
 }
 
-/// A thing as a change has left it.
+/// A resource as a change has left it.
 pub(crate) struct ChangeOutcome {
     pub(crate) thing: Value,
-    /// True where an earlier request made the change.
+    /// True if an earlier request made the change.
     pub(crate) replayed: bool,
 }
 
 /// Rows of a list.
 pub(crate) struct ListRows {
     pub(crate) rows: Vec<Value>,
-    /// True where the list has more.
+    /// True if the list has more.
     pub(crate) is_cut: bool,
 }
 
@@ -156,15 +156,15 @@ pub(crate) struct ListRows {
 struct Reply {
     status: u16,
     replayed: bool,
-    /// The server says that the same request may fare better.
+    /// True if the server's answer allows a repetition of the same request.
     is_temporary: bool,
     body: Bytes,
-    /// Cause of a failure, which the process that failed alone knows.
+    /// Cause of a failure, which only the failed process knows.
     cause: Option<String>,
 }
 
 impl Door {
-    /// A door over the network.
+    /// A client over the network.
     pub(crate) fn network(url: AdminUrl, key: &Secret) -> anyhow::Result<Self> {
         Ok(Self::Network(Box::new(NetworkDoor::new(url, key)?)))
     }
@@ -182,14 +182,14 @@ impl Door {
         }
     }
 
-    /// Reads a thing: the path below `/admin/v1`, and the parameters of the query.
+    /// Reads a resource: the path below `/admin/v1`, and the parameters of the query.
     pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, DoorError> {
         let request = || request(&Method::GET, path, query, &Bytes::new());
         let reply = self.send(request, None).await?;
         reply.read()
     }
 
-    /// Reads the first rows of a list, page by page; all of them where there is no limit.
+    /// Reads the first rows of a list, page by page; all of them if there is no limit.
     pub(crate) async fn list(
         &self,
         path: &str,
@@ -198,7 +198,7 @@ impl Door {
     ) -> Result<ListRows, DoorError> {
         let (mut rows, mut cursor) = (Vec::new(), None::<String>);
         loop {
-            // One more tells whether there are more.
+            // One more shows whether there are more.
             let left = limit.map_or(PAGE_ROWS, |limit| limit + 1 - rows.len());
             let count = left.min(PAGE_ROWS).to_string();
             let mut query = [query, &[("limit", count.as_str())]].concat();
@@ -217,8 +217,7 @@ impl Door {
         }
     }
 
-    /// The things of this id or name among those of a path; several only where names are unique
-    /// within a wallet.
+    /// The resources of this id or name among those of a path; several only if names are unique within a wallet.
     pub(crate) async fn named(
         &self,
         path: &str,
@@ -236,7 +235,7 @@ impl Door {
         }
     }
 
-    /// Asks for a change, and asks again with the same request key where the answer is lost.
+    /// Sends a change, and repeats it with the same request key if the answer is lost.
     pub(crate) async fn change(&self, change: &ChangeRequest) -> Result<ChangeOutcome, DoorError> {
         change.key.announced();
         let ChangeRequest { method, path, key, .. } = change;
@@ -251,7 +250,7 @@ impl Door {
         let reply = self.send(request, Some(key.id)).await?;
         let replayed = reply.replayed;
         let mut thing = reply.read()?;
-        // What would be is shown as what is: the command says that nothing was changed.
+        // The result of a dry run has the form of a change: the command notes that it changed nothing.
         let would = if change.dry_run { thing.get_mut("would").map(Value::take) } else { None };
         Ok(ChangeOutcome { thing: would.unwrap_or(thing), replayed })
     }

@@ -13,9 +13,9 @@ pub enum CommandFailure {
     Usage(anyhow::Error),
     /// The command was tried and failed: a later attempt may succeed.
     Failed(anyhow::Error),
-    /// The command failed, and its output has said how.
+    /// The command failed, and its output has the failure already.
     Told(Status),
-    /// Standard output was closed by its reader, as by `head`: a success, with nobody left to tell.
+    /// Standard output was closed by its reader, as by `head`: a success, without a reader.
     NobodyReads,
 }
 
@@ -54,7 +54,7 @@ impl From<Status> for ExitCode {
 }
 
 impl CommandFailure {
-    /// Text for standard error; `None` where everything has been said.
+    /// Text for standard error; `None` if the output has it already.
     pub fn message(&self) -> Option<String> {
         match self {
             Self::Config(error) => Some(error.to_string()),

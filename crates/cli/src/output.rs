@@ -1,5 +1,5 @@
-//! Printing of answers: a table on a terminal, lines with tabs into a pipe or a file, JSON where
-//! that was asked for. Answers go to standard output, everything else to standard error.
+//! Printing of answers: a table on a terminal, lines with tabs into a pipe or a file, JSON on request. Answers go
+//! to standard output, all other text to standard error.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
@@ -58,7 +58,7 @@ pub fn line(line: &str) -> Result {
     text(&format!("{line}\n"))
 }
 
-/// Prints a text as it stands, at once.
+/// Prints a text as it is, at once.
 pub fn text(text: &str) -> Result {
     let mut out = io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -86,10 +86,9 @@ pub(crate) fn prompt(question: &str) -> Result {
     Ok(shown.context("standard error cannot be written")?)
 }
 
-/// Tells a person something beside the answer. Where standard error is gone there is nobody to
-/// tell.
+/// Prints a note for a person, apart from the answer. If standard error is gone it has no reader.
 pub fn note(text: &str) {
-    // Not `eprintln!`, which panics where standard error is closed.
+    // Not `eprintln!`, which panics if standard error is closed.
     let told = writeln!(io::stderr().lock(), "{text}");
     drop(told);
 }

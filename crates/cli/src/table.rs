@@ -6,9 +6,9 @@
 //!          └─ a terminal     ─▶ those that its width has room for; a note counts the others
 //! ```
 //!
-//! For a person a moment is to the second in UTC, and the amounts of a column have equally many decimals.
-//! A pipe gets all columns in one order whatever the terminal is, so that a script reads the same everywhere.
-//! Numbers are aligned right on a terminal. An id or a number is never broken over two lines.
+//! For a person a moment is to the second in UTC, and the amounts of a column have equally many decimals. A pipe
+//! gets all columns in one order whatever the terminal is, so that a script reads the same on each of them. Numbers
+//! are aligned right on a terminal. An id or a number is never broken over two lines.
 //!
 //! Never: a value that is cut short. A text that is too long goes on in the next line.
 
@@ -169,7 +169,7 @@ impl Table {
             && self.columns.iter().any(|column| column.name == name)
     }
 
-    /// Prints `view` as JSON, or a row of cells for each thing.
+    /// Prints `view` as JSON, or a row of cells for each of its resources.
     pub(crate) fn print<T>(
         &self,
         view: &impl Serialize,

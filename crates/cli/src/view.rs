@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Text of what is not there.
 pub(crate) const NOTHING: &str = "-";
 
-/// A member; null where it is not there.
+/// A member; null if it is not there.
 pub(crate) fn member<'t>(thing: &'t Value, name: &str) -> &'t Value {
     thing.get(name).unwrap_or(&Value::Null)
 }
@@ -19,7 +19,7 @@ pub(crate) fn text(thing: &Value, name: &str) -> String {
     some_text(thing, name).unwrap_or_else(|| NOTHING.to_owned())
 }
 
-/// A member as text, where it is there.
+/// A member as text, if it exists.
 pub(crate) fn some_text(thing: &Value, name: &str) -> Option<String> {
     match thing.get(name)? {
         Value::Null => None,
@@ -35,7 +35,7 @@ pub(crate) fn amount(thing: &Value, name: &str) -> String {
     some_amount(thing, name).unwrap_or_else(|| NOTHING.to_owned())
 }
 
-/// A member of micros as a decimal amount, where it is there.
+/// A member of micros as a decimal amount, if it exists.
 pub(crate) fn some_amount(thing: &Value, name: &str) -> Option<String> {
     Some(Micros::new(thing.get(name)?.as_i64()?).to_string())
 }

@@ -1,5 +1,5 @@
-//! Arguments that describe an API key: its end, its models, its rate limits and its spend limit.
-//! Each type is read from one argument, and its error says how to write it.
+//! Arguments that describe an API key: its end, its models, its rate limits and its spend limit. Each type is read
+//! from one argument, and its error describes the valid form.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -19,14 +19,14 @@ const COUNT_MAX: u64 = *fields::LIMIT.end();
 /// No span is longer: a hundred years.
 const SPAN_MAX: Duration = Duration::from_secs(*fields::SPAN_SECONDS.end());
 
-/// Reads a limit that is counted: at least one, or nothing would ever run.
+/// Reads a count limit: at least one, because zero would let no request run.
 pub fn count(text: &str) -> Result<u64, BadCount> {
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let count = is_number.then(|| text.parse().ok()).flatten();
     count.filter(|count| fields::LIMIT.contains(count)).ok_or(BadCount)
 }
 
-/// A text that is no limit.
+/// A text that is not a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no limit: write a whole number from 1 to {COUNT_MAX}, like 5000; without the option there is none"
@@ -47,7 +47,7 @@ pub fn role(text: &str) -> Result<Role, BadRole> {
     Role::from_label(text).ok_or(BadRole)
 }
 
-/// A text that is no role.
+/// A text that is not a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no role: write owner, operator, finance, support or auditor, or for one wallet holder_admin, \
@@ -60,7 +60,7 @@ pub fn usage(text: &str) -> Result<UsageScope, BadUsageScope> {
     UsageScope::ALL.into_iter().find(|scope| scope.label() == text).ok_or(BadUsageScope)
 }
 
-/// A text that is no scope of usage reports.
+/// A text that is not a scope of usage reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no scope: write key, for the key's own usage, or wallet, for that of all keys of its wallet"
@@ -72,7 +72,7 @@ pub fn balance(text: &str) -> Result<BalanceVisibility, BadBalance> {
     BalanceVisibility::ALL.into_iter().find(|balance| balance.label() == text).ok_or(BadBalance)
 }
 
-/// A text that says of no balance whether it is shown.
+/// A text that is not a visibility of the balance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("neither: write shown or hidden")]
 pub struct BadBalance;
@@ -103,7 +103,7 @@ impl FromStr for Span {
     }
 }
 
-/// A text that is no span of time.
+/// A text that is not a span of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a span of time up to a hundred years: write a whole number with s, m, h or d, like 24h"
@@ -123,7 +123,7 @@ impl FromStr for Expiry {
     type Err = BadExpiry;
 
     fn from_str(text: &str) -> Result<Self, BadExpiry> {
-        // A span first: no date and no moment ends in a unit after digits alone.
+        // A span first: no date and no moment ends in a unit after only digits.
         if let Ok(Span(span)) = text.parse() {
             return if span.is_zero() { Err(BadExpiry) } else { Ok(Self::After(span)) };
         }
@@ -132,7 +132,7 @@ impl FromStr for Expiry {
     }
 }
 
-/// A text that says no end.
+/// A text that is not an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not an end: write a date like 2027-01-31, a moment like 2027-01-31T09:30:00Z, or a span from now \

@@ -1,10 +1,10 @@
 //! Arguments of `holdfast key` and `holdfast admin-key`.
 //!
-//! Limits, models and ends are said by the same arguments where a key is issued and where it is edited;
-//! in an edit what is not said stays, and `--no-…` and `--all-…` take away.
+//! Limits, models and ends have the same arguments in an issue and in an edit. In an edit a missing argument keeps
+//! the value, and `--no-…` and `--all-…` remove it.
 //!
-//! A secret is never an argument: the file of `--secrets` is written and not read from, and admin keys
-//! come from the environment.
+//! A secret is never an argument: the file of `--secrets` is written and not read from, and admin keys come from
+//! the environment.
 
 use std::path::PathBuf;
 
@@ -27,14 +27,14 @@ pub enum AdminKey {
         /// A unique name of 1 to 64 printable characters
         #[arg(long)]
         name: Name,
-        /// What it may do: owner, operator, finance, support or auditor; for one wallet holder_admin,
-        /// holder_developer or holder_viewer
+        /// Role: owner, operator, finance, support or auditor; for one wallet holder_admin, holder_developer or
+        /// holder_viewer
         #[arg(long, value_parser = grant::role)]
         role: Role,
         /// Id or name of the wallet that a holder's role is for
         #[arg(long)]
         wallet: Option<Reference>,
-        /// When it ends: a date, a moment of RFC 3339, or a span from now like 30d [default: never]
+        /// End: a date, a moment of RFC 3339, or a span from now like 30d [default: never]
         #[arg(long, value_name = "MOMENT|SPAN")]
         expires: Option<Expiry>,
         #[command(flatten)]
@@ -44,7 +44,7 @@ pub enum AdminKey {
     Rotate {
         /// Id of the admin key
         id: Uuid,
-        /// How long the earlier credentials are still accepted: a whole number and s, m, h or d
+        /// Time that the earlier credentials are still accepted: a whole number and s, m, h or d
         #[arg(long, value_name = "SPAN", default_value = "24h")]
         grace: Span,
         #[command(flatten)]
@@ -52,7 +52,7 @@ pub enum AdminKey {
     },
     /// List the admin keys in force, newest first; never their secrets
     List {
-        /// Those that have ended too
+        /// Include keys that have ended
         #[arg(long)]
         all: bool,
         #[command(flatten)]
@@ -91,10 +91,10 @@ pub enum Key {
     Rotate {
         /// Id or name of the API key
         key: Reference,
-        /// How long the earlier credentials are still accepted: a whole number and s, m, h or d
+        /// Time that the earlier credentials are still accepted: a whole number and s, m, h or d
         #[arg(long, value_name = "SPAN", default_value = "24h")]
         grace: Span,
-        /// Why, for the trail; over the network wanted of whoever is not the wallet's holder
+        /// Reason for the audit log; over the network required of all callers except the wallet's holder
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
         #[command(flatten)]
@@ -140,7 +140,7 @@ pub enum KeyVerb {
     Suspend {
         /// Id or name of the API key
         key: Reference,
-        /// Why, for the trail: 1 to 200 printable characters
+        /// Reason for the audit log: 1 to 200 printable characters
         #[arg(long, value_name = "TEXT")]
         reason: Reason,
         #[command(flatten)]
@@ -187,14 +187,14 @@ pub struct Issue {
     /// A unique name of 1 to 64 printable characters [default: made from its id]
     #[arg(long)]
     pub name: Option<Name>,
-    /// When it ends, also after a rotation: a date like 2027-01-31 (its first moment in UTC), a moment
-    /// of RFC 3339, or a span from now like 30d or 24h [default: never]
+    /// End, also after a rotation: a date like 2027-01-31 (its first moment in UTC), a moment of RFC 3339, or a
+    /// span from now like 30d or 24h [default: never]
     #[arg(long, value_name = "MOMENT|SPAN")]
     pub expires: Option<Expiry>,
     /// The only models that it may use: public ids, or publisher/*, with commas between [default: all]
     #[arg(long, value_name = "ID,…")]
     pub models: Option<Models>,
-    /// What it may spend: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC), like 25.00/month
+    /// Spend limit: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC), like 25.00/month
     #[arg(long, value_name = "AMOUNT/WINDOW")]
     pub spend_limit: Option<SpendCap>,
     /// Requests a minute that it may run
@@ -209,18 +209,18 @@ pub struct Issue {
     /// Do not show the wallet's balance to its bearer
     #[arg(long)]
     pub hide_balance: bool,
-    /// What its bearer may read the usage of: its own, or that of all keys of the wallet [default: key]
+    /// Usage that its bearer may read: its own, or that of all keys of the wallet [default: key]
     #[arg(long, value_name = "key|wallet", value_parser = grant::usage)]
     pub usage: Option<UsageScope>,
     /// Id that an outer system has for it; unique within the wallet
     #[arg(long, value_name = "ID")]
     pub external_id: Option<ExternalId>,
-    /// Why, for the trail; over the network wanted of whoever is not the wallet's holder
+    /// Reason for the audit log; over the network required of all callers except the wallet's holder
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<Reason>,
-    /// Issue a key for each line of this file: a name, or a name, a tab and an id of an outer system.
-    /// All have the same limits; they are issued a hundred at a time. The same command with the same
-    /// --key goes on where an interrupted one was
+    /// Issue a key for each line of this file: a name, or a name, a tab and an id of an outer system. All have the
+    /// same limits; they are issued a hundred at a time. The same command with the same --key continues an
+    /// interrupted one
     #[arg(
         long,
         value_name = "FILE",
@@ -228,15 +228,15 @@ pub struct Issue {
         conflicts_with_all = ["name", "external_id"]
     )]
     pub from: Option<PathBuf>,
-    /// Where --from writes the secrets, for you alone (0600): a line for each key with its id, its name
-    /// and the key, and tabs between
+    /// File of the secrets of --from, readable only by you (0600): a line for each key with its id, its name and
+    /// the key, and tabs between
     #[arg(long, value_name = "FILE", requires = "from")]
     pub secrets: Option<PathBuf>,
-    /// Give another secret to each key of an earlier run that the file of --secrets has not: the ones
-    /// that were told end at once
+    /// Give another secret to each key of an earlier run that the file of --secrets lacks: secrets that were shown
+    /// end at once
     #[arg(long, requires = "from")]
     pub rotate_missing: bool,
-    /// Say whether the keys of --from would be issued, and change nothing, nor the file of --secrets
+    /// Check whether the keys of --from would be issued, without a change of the ledger or of the file of --secrets
     #[arg(long, requires = "from", conflicts_with = "rotate_missing")]
     pub dry_run: bool,
     #[command(flatten)]
@@ -295,10 +295,10 @@ pub struct UpdateKey {
     /// Operations at once, or none for no limit
     #[arg(long, value_name = "N|none", value_parser = grant::limit)]
     pub concurrency: Option<grant::Limit>,
-    /// Whether its bearer is shown the wallet's balance
+    /// Visibility of the wallet's balance to its bearer
     #[arg(long, value_name = "shown|hidden", value_parser = grant::balance)]
     pub balance: Option<BalanceVisibility>,
-    /// What its bearer may read the usage of: its own, or that of all keys of the wallet
+    /// Usage that its bearer may read: its own, or that of all keys of the wallet
     #[arg(long, value_name = "key|wallet", value_parser = grant::usage)]
     pub usage: Option<UsageScope>,
     #[command(flatten)]

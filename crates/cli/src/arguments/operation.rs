@@ -15,17 +15,17 @@ pub enum Operation {
     Show(Show),
     /// List operations, newest first
     List(Box<OperationFilter>),
-    /// What running operations hold, by currency
+    /// Active holds, by currency
     Held {
         #[command(flatten)]
         columns: ColumnChoice,
     },
-    /// Ask a running operation to end; what has arrived of its answer is kept and charged
+    /// Cancel a running operation; the text that has arrived is kept and charged
     Cancel {
         /// Operation id or completion id
         #[arg(value_name = "OPERATION")]
         operation: OperationName,
-        /// Why, for the trail: 1 to 200 printable characters
+        /// Reason for the audit log: 1 to 200 printable characters
         #[arg(long, value_name = "TEXT")]
         reason: Reason,
         #[command(flatten)]
@@ -36,10 +36,10 @@ pub enum Operation {
         /// Operation id or completion id [default: all that are due]
         #[arg(value_name = "OPERATION")]
         operation: Option<OperationName>,
-        /// Why, for the trail: 1 to 200 printable characters
+        /// Reason for the audit log: 1 to 200 printable characters
         #[arg(long, value_name = "TEXT", requires = "operation")]
         reason: Option<Reason>,
-        /// Names this change: the same one again changes nothing [default: a new UUIDv4, printed]
+        /// Idempotency key of this change: a repeated one has no effect [default: a new UUIDv4, printed]
         #[arg(long, value_name = "UUID", value_parser = value::posting_key, requires = "operation")]
         key: Option<Uuid>,
     },
@@ -67,7 +67,7 @@ pub struct OperationFilter {
     /// Only those that this wallet pays for: its id or name
     #[arg(long, value_name = "WALLET")]
     pub wallet: Option<Reference>,
-    /// Only those that this API key asked for: its id or name
+    /// Filter by API key: its id or name
     #[arg(long, value_name = "KEY")]
     pub key: Option<Reference>,
     /// Only those of this model: its public id
@@ -91,16 +91,16 @@ pub struct OperationFilter {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OperationStatus {
-    /// It has an owner
+    /// A process runs it
     Leased,
-    /// Its answer is kept, and is to be settled
+    /// Its answer is stored, and is to be settled
     Recorded,
-    /// It has ended without an answer, and may run once more
+    /// Ended without an answer, and may run once more
     Open,
-    /// It has an answer, and is paid for
+    /// Answered and charged
     Completed,
-    /// It has an error for an answer
+    /// Answered with an error
     Refused,
-    /// Nobody knows what its run used
+    /// Outcome unknown
     Abandoned,
 }

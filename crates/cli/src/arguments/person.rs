@@ -11,12 +11,12 @@ use super::{Consent, Why};
 
 #[derive(Debug, Subcommand)]
 pub enum Person {
-    /// Offer a role to whoever has an e-mail address, and print a one-time link
+    /// Offer a role to the owner of an e-mail address, and print a one-time link
     Invite {
         /// E-mail address
         email: EmailAddress,
-        /// What they may do: owner, operator, finance, support or auditor; for one wallet holder_admin,
-        /// holder_developer or holder_viewer
+        /// Role: owner, operator, finance, support or auditor; for one wallet holder_admin, holder_developer or
+        /// holder_viewer
         #[arg(long, value_parser = grant::role)]
         role: Role,
         /// Id or name of the wallet that a holder's role is for
@@ -38,8 +38,8 @@ pub enum Person {
         /// Id of the person
         id: Uuid,
     },
-    /// Make another one-time link for a person and print it; who has a role loses password and sessions.
-    /// An owner's is made beside the database alone
+    /// Create another one-time link for a person and print it; a person with a role loses password and sessions. An
+    /// owner's link is created only with direct database access
     Link {
         /// Id of the person
         id: Uuid,

@@ -1,4 +1,4 @@
-//! Arguments of the commands that read: lists, newest first, and single things.
+//! Arguments of the commands that read: lists, newest first, and single resources.
 
 use clap::{Args, Subcommand, ValueEnum};
 use holdfast_accounts::Reference;
@@ -19,7 +19,7 @@ pub struct ColumnChoice {
 }
 
 impl ColumnChoice {
-    /// True if nothing was chosen.
+    /// True if no option was given.
     pub(crate) const fn is_default(&self) -> bool {
         self.columns.is_none() && !self.wide
     }
@@ -38,19 +38,19 @@ pub struct Rows {
 /// Commands that read, and one that takes back what waits.
 #[derive(Debug, Subcommand)]
 pub enum Read {
-    /// What was deposited, adjusted and refunded
+    /// Deposits, adjustments and refunds
     #[command(subcommand)]
     Posting(Posting),
-    /// What happened
+    /// Recorded events
     #[command(subcommand)]
     Event(EventCommand),
     /// Requests that were refused
     #[command(subcommand)]
     Refusal(RefusalCommand),
-    /// Verifications of the book that servers do
+    /// Verifications of the ledger by servers
     #[command(subcommand)]
     Job(JobCommand),
-    /// The trail: who changed what, and why
+    /// The audit log: who changed what, and why
     #[command(subcommand)]
     Audit(Audit),
     /// Models on offer
@@ -71,7 +71,7 @@ pub enum Read {
 pub enum Posting {
     /// List postings of one kind, newest first
     List {
-        /// Which ones
+        /// Kind of the postings
         #[arg(long, value_enum)]
         kind: PostingKind,
         /// Only those of this wallet: its id or name
@@ -84,11 +84,11 @@ pub enum Posting {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PostingKind {
-    /// What was paid in
+    /// Payments into a wallet
     Deposit,
-    /// What was corrected
+    /// Corrections of a balance
     Adjustment,
-    /// What was given back of charges
+    /// Returned charges
     Refund,
 }
 
@@ -175,9 +175,9 @@ pub enum JobCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum Audit {
-    /// List rows of the trail, newest first
+    /// List rows of the audit log, newest first
     List {
-        /// Only those about this thing, like wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11
+        /// Filter by resource, like wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11
         #[arg(long, value_name = "KIND:ID")]
         thing: Option<String>,
         /// Only those of this actor: local, or admin_key: or person: and its id
@@ -193,8 +193,7 @@ pub enum Audit {
 
 #[derive(Debug, Subcommand)]
 pub enum Model {
-    /// List the models that a server serves, with their routes; beside the database those that are
-    /// configured
+    /// List the models that a server serves, with their routes; with direct database access the configured ones
     List {
         #[command(flatten)]
         rows: Rows,

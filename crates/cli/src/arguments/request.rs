@@ -17,7 +17,7 @@ use crate::output::prompt;
 /// Key of a change.
 #[derive(Clone, Copy, Args)]
 pub struct RequestKey {
-    /// Names this change: the same one again changes nothing [default: a new UUIDv4, printed]
+    /// Idempotency key of this change: a repeated one has no effect [default: a new UUIDv4, printed]
     #[arg(long = "key", value_name = "UUID", value_parser = value::posting_key)]
     pub uuid: Option<Uuid>,
 }
@@ -30,8 +30,8 @@ impl RequestKey {
 }
 
 impl fmt::Debug for RequestKey {
-    /// Without the key: what a command asks for is compared by its text, and the same command asks
-    /// for the same whether its key was made or given.
+    /// Without the key: commands are compared by their texts, and the same command has the same text with a
+    /// generated and with a given key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("RequestKey")
     }
@@ -74,10 +74,10 @@ impl Consent {
     }
 }
 
-/// Key of a change, and its reason where nobody has to give one.
+/// Key of a change, and its optional reason.
 #[derive(Debug, Args)]
 pub struct Why {
-    /// Why, for the trail: 1 to 200 printable characters
+    /// Reason for the audit log: 1 to 200 printable characters
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<Reason>,
     #[command(flatten)]
@@ -85,12 +85,12 @@ pub struct Why {
 }
 
 impl Why {
-    /// The change that makes or does something.
+    /// The change that creates a resource or acts on one.
     pub(crate) fn post(&self, path: impl Into<String>, body: Value) -> ChangeRequest {
         ChangeRequest::post(self.request.or_made(), path, body).because(self.reason.as_ref())
     }
 
-    /// The change that edits something.
+    /// The change that edits a resource.
     pub(crate) fn patch(&self, path: impl Into<String>, body: Value) -> ChangeRequest {
         ChangeRequest::patch(self.request.or_made(), path, body).because(self.reason.as_ref())
     }

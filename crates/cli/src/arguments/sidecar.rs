@@ -13,10 +13,10 @@ pub struct Sidecar {
     /// Address of the gateway's API, its /v1 included
     #[arg(long, value_name = "URL")]
     pub upstream: UpstreamUrl,
-    /// Address to listen on, of this machine alone
+    /// Address to listen on, only of this machine
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8089")]
     pub listen: SocketAddr,
-    /// File that remembers which key each call has, so that a restart asks under the same keys; or none
+    /// File that keeps the key of each call, so that a restart sends under the same keys; or none
     #[arg(long, value_name = "FILE|none", default_value = "holdfast-sidecar.db")]
     pub journal: PathBuf,
     /// Meaning of identical calls at the same time
@@ -25,10 +25,10 @@ pub struct Sidecar {
     /// Time for which a call is remembered after its client was last seen
     #[arg(long, value_name = "SPAN", default_value = "10m")]
     pub window: Span,
-    /// What becomes of a run whose client hangs up
+    /// Handling of a run whose client hangs up
     #[arg(long, value_enum, default_value = "run")]
     pub on_hangup: HangUp,
-    /// Time for which a gateway that fails is asked again, where the client announces no time-out
+    /// Time for which a failed call to the gateway is repeated, if the client announces no timeout
     #[arg(long, value_name = "SPAN", default_value = "2m")]
     pub patience: Span,
     /// Sync each key to the disk before its call goes out, so that a loss of power does not lose it
@@ -70,14 +70,14 @@ impl HiddenOptions {
 pub enum Identical {
     /// Each is a call of its own, and paid for
     New,
-    /// They are one call, with one answer
+    /// One call, with one answer
     Attach,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum HangUp {
-    /// It ends by itself, is paid for, and its answer waits for a retry
+    /// Ends by itself, is charged, and its answer waits for a retry
     Run,
-    /// The gateway is asked to cancel it
+    /// Cancelled at the gateway
     Cancel,
 }

@@ -16,12 +16,12 @@ pub enum UsageCommand {
     /// units in a table, micros in CSV and JSON. A cost or margin that is not known is `-`, null in
     /// JSON.
     Report(Box<Report>),
-    /// Take provider costs above 1,000,000 units of the currency out of the sums, beside the database
+    /// Take provider costs above 1,000,000 units of the currency out of the sums, with direct database access
     ExcludeCosts {
         /// Count the operations, and change nothing
         #[arg(long)]
         dry_run: bool,
-        /// Reason, for the trail: 1 to 200 printable characters
+        /// Reason, for the audit log: 1 to 200 printable characters
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
     },

@@ -1,11 +1,10 @@
-//! Values of command-line arguments: ids, amounts and moments. Names and reasons are the use cases'
-//! own (`holdfast_accounts`), because every door takes the same ones.
+//! Values of command-line arguments: ids, amounts and moments. Names and reasons are the use cases' own
+//! (`holdfast_accounts`), because every interface accepts the same ones.
 //!
-//! Each type is read by `FromStr`, so that clap refuses a bad argument before a command runs, and
-//! nothing behind it has to check again. An error is one sentence, and says what to write.
+//! Each type is read by `FromStr`, so that clap refuses a bad argument before a command runs, and the command has
+//! no check of its own. An error is one sentence, and describes the valid form.
 //!
-//! Amounts are decimals of a currency, read as whole micros; more than six places are refused, never
-//! rounded.
+//! Amounts are decimals of a currency, read as whole micros; more than six places are refused, never rounded.
 
 use std::str::FromStr;
 
@@ -33,7 +32,7 @@ impl FromStr for Amount {
     }
 }
 
-/// Funds to be given or, where it is negative, taken: not zero, at most six decimals.
+/// Funds to be credited or, if it is negative, debited: not zero, at most six decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Correction(Micros);
 
@@ -52,7 +51,7 @@ impl FromStr for Correction {
     }
 }
 
-/// Failure to read an amount; an unreadable one says why in the words of `Micros`.
+/// Failure to read an amount; an unreadable one has the reason in the words of `Micros`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadAmount {
     #[error("{0}")]
@@ -80,8 +79,7 @@ impl FromStr for PeriodBound {
         let midnight = format!("{text}T00:00:00Z");
         let is_date = text.len() == "2026-11-01".len();
         let moment = OffsetDateTime::parse(if is_date { &midnight } else { text }, &Rfc3339);
-        // Moments are whole microseconds: the first one that is not before a finer one stands for
-        // it.
+        // Moments are whole microseconds: a finer one is rounded up to the next.
         let micros = moment.map_err(BadMoment)?.unix_timestamp_nanos().saturating_add(999);
         // Years have four digits, so the fallback is never seen.
         Ok(Self(Timestamp::from_micros(
@@ -90,17 +88,17 @@ impl FromStr for PeriodBound {
     }
 }
 
-/// A text that is no moment.
+/// A text that is not a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a moment: write a date like 2026-11-01, or RFC 3339 like 2026-11-01T09:30:00Z")]
 pub struct BadMoment(#[source] time::error::Parse);
 
-/// Reads the id of a thing.
+/// Reads the id of a resource.
 pub fn id(text: &str) -> Result<Uuid, BadId> {
     Uuid::try_parse(text).map_err(BadId)
 }
 
-/// A text that is no id.
+/// A text that is not an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not an id: write a UUID as the lists show it, like 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11")]
 pub struct BadId(#[source] uuid::Error);

@@ -18,14 +18,14 @@ pub enum Wallet {
     Create {
         /// A unique name of 1 to 64 printable characters
         name: Name,
-        /// Its currency for ever: three capital letters
+        /// Currency, for ever: three capital letters
         #[arg(long, value_name = "CODE", default_value = "USD")]
         currency: Currency,
         /// Id that an outer system has for it; unique
         #[arg(long, value_name = "ID")]
         external_id: Option<ExternalId>,
-        /// Tell the event wallet.low when less than this is left, held funds among it; 0 tells when it
-        /// is empty
+        /// Low balance threshold: the event wallet.low is sent when less than this is left, active holds included;
+        /// 0 sends it when the wallet is empty
         #[arg(long, value_name = "AMOUNT")]
         low_balance: Option<Micros>,
         /// Most that a key may spend that is issued by neither an owner nor the holder's administrator:
@@ -109,11 +109,11 @@ pub enum WalletChange {
         /// No id in an outer system any more
         #[arg(long)]
         no_external_id: bool,
-        /// Tell the event wallet.low when less than this is left, held funds among it; 0 tells when it
-        /// is empty
+        /// Low balance threshold: the event wallet.low is sent when less than this is left, active holds included;
+        /// 0 sends it when the wallet is empty
         #[arg(long, value_name = "AMOUNT", conflicts_with = "no_low_balance")]
         low_balance: Option<Micros>,
-        /// Tell no wallet.low any more
+        /// Remove the low balance threshold
         #[arg(long)]
         no_low_balance: bool,
         /// Most that a key may spend that is issued by neither an owner nor the holder's administrator:
@@ -132,7 +132,7 @@ pub enum WalletChange {
     Close {
         /// Id or name of the wallet
         wallet: Reference,
-        /// Say whether it would be closed, and change nothing
+        /// Check whether it would be closed, without a change
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -149,7 +149,7 @@ pub enum WalletVerb {
     Suspend {
         /// Id or name of the wallet
         wallet: Reference,
-        /// Why, for the trail: 1 to 200 printable characters
+        /// Reason for the audit log: 1 to 200 printable characters
         #[arg(long, value_name = "TEXT")]
         reason: Reason,
         #[command(flatten)]
@@ -193,7 +193,7 @@ pub enum NewPosting {
         /// Id of the payment in that system [default: the source cli, and the key]
         #[arg(long, value_name = "ID", requires = "source")]
         reference: Option<ExternalId>,
-        /// Why, for whoever asks later
+        /// Reason for the audit log
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
         /// Note, such as the number of an invoice
@@ -202,7 +202,7 @@ pub enum NewPosting {
         /// Currency of the amount: refused if the wallet has another one [default: not compared]
         #[arg(long, value_name = "CODE")]
         currency: Option<Currency>,
-        /// Say what it would come to, and change nothing
+        /// Show the result without a change
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -216,7 +216,7 @@ pub enum NewPosting {
         /// Units of the wallet's currency with at most six decimals, like 0.25
         #[arg(allow_negative_numbers = true)]
         amount: Amount,
-        /// Why, for whoever asks later
+        /// Reason for the audit log
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
         /// Note, such as the number of a ticket
@@ -225,7 +225,7 @@ pub enum NewPosting {
         /// Currency of the amount: refused if the wallet has another one [default: not compared]
         #[arg(long, value_name = "CODE")]
         currency: Option<Currency>,
-        /// Say what it would come to, and change nothing
+        /// Show the result without a change
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
@@ -238,7 +238,7 @@ pub enum NewPosting {
         /// Units of its currency with at most six decimals: 2.50 gives, -2.50 takes
         #[arg(allow_negative_numbers = true)]
         amount: Correction,
-        /// Why, for the book: 1 to 200 printable characters
+        /// Reason for the ledger: 1 to 200 printable characters
         #[arg(long, value_name = "TEXT")]
         reason: Reason,
         /// Note, such as the number of a ticket
@@ -247,7 +247,7 @@ pub enum NewPosting {
         /// Currency of the amount: refused if the wallet has another one [default: not compared]
         #[arg(long, value_name = "CODE")]
         currency: Option<Currency>,
-        /// Say what it would come to, and change nothing
+        /// Show the result without a change
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]

@@ -12,15 +12,15 @@ use super::{Why, value};
 pub enum Webhook {
     /// Make a webhook and print its secret, once
     Create {
-        /// Where it is sent: https://, port 443, a public address, or an origin of webhooks.allow
+        /// URL of the receiver: https://, port 443, a public address, or an origin of webhooks.allow
         url: String,
-        /// Id or name of the wallet whose events it is told [default: the operator's, told all]
+        /// Id or name of the wallet whose events it gets [default: the operator's, which gets all]
         #[arg(long, value_name = "WALLET")]
         wallet: Option<Reference>,
-        /// A kind of events that it is told, like wallet.low; more than once for several [default: all]
+        /// A kind of events that it gets, like wallet.low; more than once for several [default: all]
         #[arg(long)]
         kind: Vec<String>,
-        /// What it is for: 1 to 200 printable characters
+        /// Purpose: 1 to 200 printable characters
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
         #[command(flatten)]
@@ -63,7 +63,7 @@ pub enum WebhookChange {
         /// Another address
         #[arg(long)]
         url: Option<String>,
-        /// The kinds of events that it is told from now on
+        /// The kinds of events that it gets from now on
         #[arg(long, conflicts_with = "all_kinds")]
         kind: Vec<String>,
         /// Every kind from now on
@@ -112,7 +112,7 @@ pub enum WebhookChange {
 /// Verbs of a webhook.
 #[derive(Debug, Subcommand)]
 pub enum WebhookVerb {
-    /// Send a webhook nothing more
+    /// Stop all deliveries to a webhook
     Disable {
         /// Id of the webhook
         #[arg(value_name = "UUID", value_parser = value::id)]

@@ -1,13 +1,13 @@
-//! `holdfast backup` and `holdfast restore`: copies of a database file, each with the server secret that
-//! its API keys were made with.
+//! `holdfast backup` and `holdfast restore`: copies of a database file, each with the server secret that its API
+//! keys were made with.
 //!
 //! ```text
 //! backup    database    ─▶ FILE         server.secret ─▶ FILE.secret    (where none is configured)
 //! restore   FILE, verified ─▶ database  FILE.secret   ─▶ server.secret
 //! ```
 //!
-//! A backup looks at no schema: it is made before a migration, by whichever version is at hand. A restore
-//! goes back in time, and says so. Neither writes over anything.
+//! A backup does not check the schema: it is made before a migration, by the installed version. A restore goes back
+//! in time, and reports that. Neither writes over an existing file.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -59,7 +59,7 @@ impl From<LastOperation> for LastOperationView {
     }
 }
 
-/// Copies the database file to another name, and its secret beside it.
+/// Copies the database file to another name, with its secret.
 pub(super) async fn backup(output: Output, config: &Config, file: &Path) -> Result {
     const NOTHING_DONE: &str = "nothing was backed up";
     let database = database_file(config, "back it up with pg_dump and keep server.secrets")?;
@@ -76,7 +76,7 @@ pub(super) async fn backup(output: Output, config: &Config, file: &Path) -> Resu
     let kept = secret.map(|(from, to)| keep_secret(&from, &to, &copied));
     let secret_file = match kept.transpose() {
         Ok(kept) => kept.flatten(),
-        // API keys whose secret is lost are no backup, and whoever looks for one must not find this.
+        // A copy without the secret of its API keys is not a backup, and must not be taken for one.
         Err(error) => return Err(removed(file, error.into()).context(NOTHING_DONE).into()),
     };
     let last = copied.last.map(LastOperationView::from);
@@ -90,7 +90,7 @@ pub(super) async fn backup(output: Output, config: &Config, file: &Path) -> Resu
     output.object(&BackupView { file, bytes, secret_file, last_operation: last }, &fields)
 }
 
-/// The copy of the secret; none where nothing depends on one yet.
+/// The copy of the secret; none if no API key depends on one yet.
 fn keep_secret(
     from: &Path,
     to: &Path,
@@ -108,7 +108,7 @@ pub(super) async fn check(output: Output, config: &Config, file: &Path) -> Resul
     print(output, &audited, last, None)
 }
 
-/// Verifies a copy and puts it where the database is configured to be.
+/// Verifies a copy and puts it at the path of the configured database.
 pub(super) async fn restore(output: Output, config: &Config, file: &Path) -> Result {
     const NOTHING_DONE: &str = "nothing was restored";
     let database = database_file(config, "restore it with pg_restore")?;
@@ -135,7 +135,7 @@ fn removed(copy: &Path, failure: anyhow::Error) -> anyhow::Error {
     }
 }
 
-/// Puts a secret where there is none, or the same.
+/// Puts a secret if there is none, or the same.
 fn put_secret(from: &Path, to: &Path) -> anyhow::Result<()> {
     match secret::read_file(to) {
         Err(SecretError::Lost(_)) => Ok(secret::copy(from, to)?),
@@ -145,7 +145,7 @@ fn put_secret(from: &Path, to: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// Verifies the book of a copy, and says what it does not know.
+/// Verifies the ledger of a copy, and reports the newest operation in it.
 async fn audit(
     output: Output,
     config: &Config,
@@ -184,7 +184,7 @@ async fn audit_opened(
     Ok((audited, last))
 }
 
-/// The secrets behind the credentials of a copy: those that are configured, else the one beside it.
+/// The secrets of the credentials of a copy: those that are configured, else the file that came with it.
 async fn secrets(config: &Config, file: &Path, store: &Store) -> Result<Vec<ServerSecret>> {
     let live = store.live_credentials().await.context("API keys were not read")?;
     let secrets = match config.server.secrets.as_slice() {
@@ -231,7 +231,7 @@ fn print(
     audited.outcome()
 }
 
-/// The file of the database; whoever has a server is told what to do there.
+/// The file of the database; for a server's database, the failure with the step to take there.
 fn database_file<'a>(config: &'a Config, instead: &str) -> Result<&'a Path> {
     config.database.file().ok_or_else(|| {
         let server = &config.database;
@@ -253,7 +253,7 @@ fn progress() -> impl FnMut(u64, u64) + Send + 'static {
     }
 }
 
-/// Name of the secret beside a copy.
+/// Name of the secret of a copy.
 fn secret_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".secret");

@@ -15,7 +15,7 @@ use crate::failure::{CommandFailure, Result, Status};
 use crate::output::{Output, note};
 use crate::view::NOTHING;
 
-/// Time between two lines of progress, where a person looks on and where a file is written.
+/// Time between two lines of progress, for a person at a terminal and for a file.
 pub(super) const ON_TERMINAL: Duration = Duration::from_secs(1);
 pub(super) const IN_FILE: Duration = Duration::from_secs(10);
 
@@ -27,7 +27,7 @@ pub(super) async fn verify(
 ) -> Result {
     let (begun, since) = (Instant::now(), options.since);
     let found = find(output, store, options, progress).await?;
-    // The alarm on the book reads jobs. Findings that are not among them are still findings.
+    // The alert on the ledger reads jobs. Findings that are not among them are still findings.
     let recorded =
         store.record_verification(Uuid::new_v4().into(), since, &found, begun.elapsed()).await;
     if let Err(error) = recorded {
@@ -39,7 +39,7 @@ pub(super) async fn verify(
     report(store, &found).await?.print(output)
 }
 
-/// Verifies the book, and tells meanwhile how far that is.
+/// Verifies the ledger, and prints the progress meanwhile.
 pub(super) async fn audit(
     output: Output,
     store: &Store,
@@ -65,8 +65,7 @@ async fn find(
     };
     let mut told = Instant::now();
     let tell = move |Progress { part, done, of }: Progress| {
-        // A short audit ends before it has said anything; one that was asked to say so says the end
-        // of each part.
+        // A short audit ends before its first line; with the option for it, the end of each part is printed.
         let is_due = every.is_some_and(|every| told.elapsed() >= every);
         if is_due || (progress && done >= of) {
             note(&format!("{part}: {done} of {of}"));
@@ -80,15 +79,14 @@ async fn find(
 async fn report(store: &Store, found: &Verification) -> Result<AuditReport> {
     let mut mismatches: Vec<_> = found.mismatches.iter().map(mismatch).collect();
     mismatches.extend(unlisted(found.unlisted));
-    // Printed to be kept elsewhere: whoever has the server secret cannot make another trail go
-    // through it.
+    // Printed for a copy outside: a thief of the server secret cannot make another log contain it.
     let head = store.trail_head().await.context("the head of the trail was not read")?;
     let counts = [found.wallets, found.operations, found.transfers];
     let notes = found.notes.iter().map(mismatch).collect();
     Ok(AuditReport::of(counts, mismatches, Some(&head.to_string())).with_notes(notes))
 }
 
-/// Says that there are mismatches beyond those that are listed.
+/// A mismatch that counts those beyond the listed ones.
 pub(super) fn unlisted(count: u64) -> Option<MismatchView> {
     let text = format!("{count} more mismatches are not listed");
     (count > 0).then_some(MismatchView { wallet_id: None, operation_id: None, text })
@@ -129,7 +127,7 @@ impl AuditReport {
         Self { view: self.view.with_notes(notes), fields, ..self }
     }
 
-    /// Prints it; a failure where something does not match.
+    /// Prints it; a failure if there is a mismatch.
     pub(super) fn print(&self, output: Output) -> Result {
         output.object(&self.view, &self.fields)?;
         self.outcome()

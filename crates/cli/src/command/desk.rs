@@ -1,9 +1,7 @@
-//! The desk that a command of administration works at: a door to the API, and what is known beside
-//! it.
+//! Context of a command of administration: a client of the API, and the known configuration.
 //!
-//! A desk beside the database also has the configuration, and warns of what callers would run into:
-//! a model that is not configured, a currency without a price. Over the network nobody knows the
-//! server's files.
+//! A context with direct database access also has the configuration, and warns of settings that would fail callers:
+//! a model that is not configured, a currency without a price. Over the network the server's files are unknown.
 
 use std::sync::Arc;
 
@@ -40,7 +38,7 @@ pub(crate) struct LocalLedger<'a> {
 }
 
 impl Desk<'_> {
-    /// Sends a change. `nothing` names in an error what was not done.
+    /// Sends a change. `nothing` names in an error the work that was not done.
     pub(super) async fn change(
         &self,
         nothing: &str,
@@ -51,14 +49,14 @@ impl Desk<'_> {
     }
 }
 
-/// Secrets that a command needs beside the database.
+/// Secrets that a command needs with direct database access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// None: it reads.
     Nothing,
     /// Secrets of the configuration; none is made.
     Known,
-    /// A secret for the trail: a key whose own secret was lost must still be ended.
+    /// A secret for the audit log: a key whose own secret was lost must still be ended.
     Trail,
     /// The secret that writes: the command makes a credential, and a secret that fits none in force is
     /// refused.
@@ -90,7 +88,7 @@ impl Need {
             },
             AdminCommand::Person(command) => match command {
                 Person::List { .. } | Person::Show { .. } => Self::Nothing,
-                // A link is no credential: it fits no other secret.
+                // A link is not a credential: it fits no other secret.
                 Person::Invite { .. }
                 | Person::Link { .. }
                 | Person::Revoke { .. }
@@ -133,7 +131,7 @@ impl Need {
         }
     }
 
-    /// The door to this database.
+    /// Client of the API over this database.
     pub(super) async fn door(self, config: &Config, store: &Store) -> anyhow::Result<Door> {
         let LocalAccounts { accounts, .. } = match self {
             Self::Nothing | Self::Known => LocalAccounts::to_read(store),
@@ -146,7 +144,7 @@ impl Need {
             Self::Nothing | Self::Known | Self::Trail | Self::Issue => accounts,
         };
         let accounts = accounts.serving(Arc::new(ConfiguredOffers::of(config)));
-        // A port that the kernel chooses is known to the process that has it alone.
+        // A port that the kernel chooses is known only to the process that has it.
         let holders = config
             .console
             .holders

@@ -1,9 +1,9 @@
-//! `holdfast usage exclude-costs`: provider costs that no run can have caused are taken out of the sums
-//! that an earlier version has made.
+//! `holdfast usage exclude-costs`: provider costs that no run can have caused are taken out of the sums that an
+//! earlier version has made.
 //!
-//! The row of the trail is written first, and the sums are corrected after it: no correction is without
-//! one. A command that was cut off is given again, and leaves a row of its own. Where there is nothing to
-//! take out, nothing is written.
+//! The row of the audit log is written first, and the sums are corrected after it: no correction is without one. A
+//! command that was cut off is given again, and leaves a row of its own. Without a cost to take out, no row is
+//! written.
 
 use anyhow::Context;
 use holdfast_accounts::{Reason, Request};

@@ -1,15 +1,13 @@
 //! `holdfast key`: issues, lists, changes, rotates and revokes API keys.
 //!
-//! An API key has a wallet, limits and models; callers show a *bearer*, which names one of its
-//! credentials and proves its secret. The bearer is printed once, and nobody can print it again.
-//! Rotation adds a credential and gives the earlier ones an end; revocation ends the key with all of
-//! them.
+//! An API key has a wallet, limits and models; callers show a *bearer*, which names one of its credentials and
+//! proves its secret. The bearer is printed once, and cannot be printed again. Rotation adds a credential and gives
+//! the earlier ones an end; revocation ends the key with all of them.
 //!
-//! Ends are judged by the clock of the database, which all nodes share: a span from now goes to the
-//! API as a span.
+//! Ends are judged by the clock of the database, which all nodes share: a span from now goes to the API as a span.
 //!
-//! The JSON of a key is the API's. Beside its flat members it has `limits`, `hide_balance` and
-//! `expires_at`, which `GET /v1/wallet` says in the same words: scripts read those.
+//! The JSON of a key is the API's. Besides its flat members it has `limits`, `hide_balance` and `expires_at`, with
+//! the names of `GET /v1/wallet`: scripts read those.
 
 mod bulk;
 mod change;
@@ -48,7 +46,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Key) -> Result {
 }
 
 async fn show(desk: &Desk<'_>, key: &Reference) -> Result {
-    // By its id: only alone it is shown with its counters.
+    // By its id: only a single key is shown with its counters.
     let path = path(&find(desk, key).await?, "");
     let found = desk.door.get(&path, &[]).await;
     let found = found.map_err(|error| error.because("the API key was not shown"))?;
@@ -74,7 +72,7 @@ async fn currency(desk: &Desk<'_>, key: &Value) -> Result<String> {
     Ok(text(&wallet, "currency"))
 }
 
-/// A counter beside its limit, such as `0.114767 of 5.00 USD today`; none if the key has no such limit.
+/// A counter with its limit, such as `0.114767 of 5.00 USD today`; none if the key has no such limit.
 fn reading(key: &Value, reading: &Value, currency: &str) -> Option<(&'static str, String)> {
     let name = reading.get("counter")?.as_str()?;
     let counter = Counter::ALL.into_iter().find(|counter| counter.label() == name)?;
@@ -154,7 +152,7 @@ pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value
     API_KEYS.find(desk, reference).await
 }
 
-/// Path of something below an API key that was found: its name may be another wallet's as well.
+/// Path below an API key that was found: its name may be another wallet's as well.
 fn path(key: &Value, below: &str) -> String {
     format!("/api_keys/{}{below}", text(key, "id"))
 }
@@ -191,7 +189,7 @@ const COLUMNS: [Column; 10] = [
     Column::moment("revoked_at"),
 ];
 
-/// Fields of one API key, beside its credentials.
+/// Fields of one API key, without its credentials.
 const FIELDS: [&str; 9] = [
     "id",
     "name",

@@ -1,6 +1,6 @@
 //! `holdfast ledger export`: every payment and every charge of a period, as the API writes them.
 //!
-//! Nothing is added up or left out here: the file is the server's, with its closing row.
+//! The file is the server's, with its closing row; no row is added up or left out here.
 
 use holdfast_wire::api::rfc3339;
 use holdfast_wire::file::FileFormat;

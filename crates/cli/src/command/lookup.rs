@@ -24,7 +24,7 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// The resource of this id or name. Names of API keys are unique within a wallet alone: one that several have is
+    /// The resource of this id or name. Names of API keys are unique only within a wallet: one that several have is
     /// a failure.
     pub(super) async fn find(&self, desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
         let thing = self.thing;
@@ -47,7 +47,7 @@ impl Lookup {
         let names = match reference {
             Reference::Id(_) => Vec::new(),
             Reference::Name(sought) => {
-                // Without a list there is no offer: that the name is not there is the answer.
+                // Without a list there is no suggestion: the answer is that the name does not exist.
                 let listed = desk.door.list(path, &[], Some(COMPARED_MAX)).await;
                 let rows = listed.map_or_else(|_unlisted| Vec::new(), |listed| listed.rows);
                 let has_ended = |row: &&Value| {

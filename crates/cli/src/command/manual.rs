@@ -1,5 +1,5 @@
-//! `holdfast completions` and `holdfast manual`: the definition of the command line, as shells and `man` read
-//! it. Both are made from it alone, so that a package ships what `--help` says.
+//! `holdfast completions` and `holdfast manual`: the definition of the command line, for shells and for `man`. Both
+//! are made only from it, so that a package ships the text of `--help`.
 
 use std::path::Path;
 

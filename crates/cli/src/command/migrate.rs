@@ -47,7 +47,7 @@ pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> R
             list(output, steps)
         }
         Migrate::Up => {
-            // The start of `serve` makes its own: whoever asks for it by hand has forgotten a file.
+            // The start of `serve` creates its own: a caller of this command has forgotten a file.
             if config.file.is_none() {
                 migrate::exists(url).context("nothing was migrated")?;
             }

@@ -1,10 +1,9 @@
 //! `holdfast operation show`, `list`, `held` and `cancel`, and `reconcile` of one, or over the network.
 //!
-//! An operation is named by its id, or by an API key and the `Idempotency-Key` that it was bound by.
-//! Lists follow the cursors of the API up to `--limit`, because a page of a filter may be empty and lead
-//! on.
+//! An operation is named by its id, or by an API key and the `Idempotency-Key` that it was bound by. Lists follow
+//! the cursors of the API up to `--limit`, because a page of a filter may be empty and lead on.
 //!
-//! None of them ever shows what was asked or answered.
+//! None of them ever shows a prompt or an answer.
 
 use anyhow::anyhow;
 use clap::ValueEnum as _;
@@ -101,7 +100,7 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result {
     }
 }
 
-/// Asks a running operation to end, and shows it as it stands then.
+/// Requests the end of a running operation, and shows its state after that.
 async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result {
     let done = desk.change("nothing was cancelled", change).await?.thing;
     desk.output.object(&done, &fields(&done))?;
@@ -144,8 +143,8 @@ async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
     Ok(())
 }
 
-/// Reconciles what is stale, one by one. A server beside the database does so by itself: this is
-/// for whoever will not wait.
+/// Reconciles stale operations, one by one. A server on the database does so by itself: this is for an operator who
+/// cannot wait.
 async fn reconcile_all(desk: &Desk<'_>) -> Result {
     let nothing = "the operation was not reconciled";
     let listed = desk.door.list("/operations", &[("scope", "stale")], None).await;
@@ -165,7 +164,7 @@ async fn reconcile_all(desk: &Desk<'_>) -> Result {
     reconcile::print(desk.output, &views)
 }
 
-/// Reconciles one operation, and shows it as it stands then.
+/// Reconciles one operation, and shows its state after that.
 async fn reconcile_one(desk: &Desk<'_>, change: &ChangeRequest) -> Result {
     let done = desk.change("the operation was not reconciled", change).await?;
     desk.output.object(&done.thing, &fields(&done.thing))?;

@@ -93,7 +93,7 @@ const JOBS: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-/// What a verification has found, as fields of its job.
+/// Findings of a verification, as fields of its job.
 const REPORT: Sheet = Sheet {
     path: "/jobs",
     things: "jobs",

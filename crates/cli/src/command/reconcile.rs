@@ -1,5 +1,5 @@
-//! `holdfast operation reconcile`: brings to rest what dead processes left, as far as the rules
-//! allow it now. Never proof that anything did not run.
+//! `holdfast operation reconcile`: brings operations of dead processes to rest, as far as the rules allow it now.
+//! Never proof that a call did not run.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,7 +20,7 @@ use holdfast_bootstrap::accounts::FixedPause;
 use holdfast_bootstrap::node;
 use holdfast_config::Config;
 
-/// Operations that one look takes.
+/// Operations that one pass takes.
 const OPERATIONS_PER_LOOK: u32 = 1_024;
 
 /// State of one operation after its reconciliation.
@@ -63,21 +63,21 @@ pub(super) fn print(output: Output, views: &[ReconciledView]) -> Result {
     })
 }
 
-/// Under the lock nobody serves: as the next incarnation of the node's name, whatever the last one
-/// left is superseded.
+/// Under the lock no process serves: as the next incarnation of the node's name, all leases of the last one are
+/// superseded.
 async fn as_successor(config: &Config, store: &Store) -> anyhow::Result<Vec<ReconciledView>> {
     let node = Node { name: node::name(config)?, incarnation: Incarnation::from(Uuid::new_v4()) };
     let taken = store.heartbeat(&node, config.operations.lease, LeaseMode::Take).await;
     taken.context("the node's name was not taken")?;
     let views = all_due(store, Some(config.operations.orphan_grace)).await;
-    // Left before `?`: a failed look must not keep the name until the lease ends.
+    // Left before `?`: a failed pass must not keep the name until the lease ends.
     let left = store.leave(&node).await.context("the node's name was not given back");
     let views = views?;
     left.map(|()| views)
 }
 
-/// Beside the nodes of a server's database. An outage that has just ended makes all of them look
-/// dead: a lease is believed to be so when it is not renewed while the database is there.
+/// Without the lock, on a server's database with its nodes. An outage that has just ended makes all of them look
+/// dead: a lease is believed to be so when it is not renewed while the database answers.
 async fn as_bystander(config: &Config, store: &Store) -> anyhow::Result<Vec<ReconciledView>> {
     let mut views = all_due(store, None).await?;
     if views.iter().all(|view| view.at_rest) {
@@ -85,14 +85,14 @@ async fn as_bystander(config: &Config, store: &Store) -> anyhow::Result<Vec<Reco
     }
     let lease = config.operations.lease;
     note(&format!("waiting {} s to see whose nodes are alive", lease.as_secs()));
-    // A node that lives renews its lease within this time, and is no longer due then.
+    // A live node renews its lease within this time, and is no longer due then.
     tokio::time::sleep(lease).await;
     views.retain(|view| view.at_rest);
     views.extend(all_due(store, Some(config.operations.orphan_grace)).await?);
     Ok(views)
 }
 
-/// Looks until a look moves nothing.
+/// Repeats passes until one moves no operation.
 async fn all_due(
     store: &Store,
     orphan_grace: Option<Duration>,
@@ -102,7 +102,7 @@ async fn all_due(
     let mut views = Vec::new();
     loop {
         let due = store.due(OPERATIONS_PER_LOOK).await.context("due operations were not read")?;
-        // An operation that stays due comes back at each look: without `seen` this would never end.
+        // An operation that stays due comes back at each pass: without `seen` this would never end.
         let new: Vec<OperationId> = due.into_iter().filter(|id| seen.insert(*id)).collect();
         if new.is_empty() {
             return Ok(views);

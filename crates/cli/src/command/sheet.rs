@@ -1,9 +1,9 @@
-//! Lists and things that are shown as the API has them: a declaration each, of where they are and
-//! which members people see.
+//! Lists and resources that are shown as the API has them: a declaration each, with their path and the members for
+//! people.
 //!
-//! With `--json` a row is the API's, whole. For people a member is a column under its own name;
-//! amounts, whose names end in `_micros`, are decimals under the name without that, and so are those of
-//! prices by kind of unit, whose names begin with `micros_`; a kind that costs nothing is left out.
+//! With `--json` a row is the API's, whole. For people a member is a column under its own name; amounts, whose
+//! names end in `_micros`, are decimals under the name without that, and so are those of prices by kind of unit,
+//! whose names begin with `micros_`; a kind at price zero is left out.
 
 use std::collections::BTreeMap;
 
@@ -22,21 +22,21 @@ use crate::view::{NOTHING, amount, member, some_text, text};
 /// Count of wallets whose names are read for one table.
 const NAMES_MAX: usize = 1_000;
 
-/// Things of one kind.
+/// Resources of one kind.
 #[derive(Debug)]
 pub(super) struct Sheet {
     /// Path of their list below `/admin/v1`.
     pub(super) path: &'static str,
-    /// Name of the things in a sentence.
+    /// Name of the resources in a sentence.
     pub(super) things: &'static str,
     /// Members that are columns of the list.
     pub(super) columns: &'static [Column],
-    /// Members that are fields of one thing, after those of the list.
+    /// Members that are fields of one resource, after those of the list.
     pub(super) more: &'static [Column],
     pub(super) paging: Paging,
 }
 
-/// Way in which the API lists things.
+/// Way in which the API lists resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Paging {
     /// Page by page, newest first.
@@ -49,12 +49,12 @@ pub(super) enum Paging {
 pub(super) type Query<'q> = &'q [(&'static str, Option<String>)];
 
 impl Sheet {
-    /// Lists things, with a note if there are more.
+    /// Lists resources, with a note if there are more.
     pub(super) async fn list(&self, desk: &Desk<'_>, query: Query<'_>, rows: &Rows) -> Result {
         self.list_at(desk, self.path, query, rows).await.map(drop)
     }
 
-    /// Lists things of another path, and returns them.
+    /// Lists resources of another path, and returns them.
     pub(super) async fn list_at(
         &self,
         desk: &Desk<'_>,
@@ -72,7 +72,7 @@ impl Sheet {
         Ok(listed.rows)
     }
 
-    /// The things of a list, at most so many.
+    /// The resources of a list, at most so many.
     async fn rows(
         &self,
         desk: &Desk<'_>,
@@ -101,7 +101,7 @@ impl Sheet {
         }
     }
 
-    /// Notes that there are more things than were listed.
+    /// Notes that there are more resources than were listed.
     fn note_cut(&self, listed: &ListRows, limit: u32) {
         if listed.is_cut {
             let first = match self.paging {
@@ -112,19 +112,19 @@ impl Sheet {
         }
     }
 
-    /// Shows the thing of this id.
+    /// Shows the resource of this id.
     pub(super) async fn show(&self, desk: &Desk<'_>, id: Uuid) -> Result {
         let found = desk.door.get(&format!("{}/{id}", self.path), &[]).await;
         let nothing = format!("{id} was not found among {}", self.things);
         self.print_one(desk, &found.map_err(|error| error.because(&nothing))?)
     }
 
-    /// Prints one thing.
+    /// Prints one resource.
     pub(super) fn print_one(&self, desk: &Desk<'_>, thing: &Value) -> Result {
         desk.output.object(thing, &self.fields(thing))
     }
 
-    /// The fields of one thing for people.
+    /// The fields of one resource for people.
     pub(super) fn fields(&self, thing: &Value) -> Vec<(&'static str, String)> {
         let columns = self.columns.iter().chain(self.more);
         columns.map(|column| (column.title(), cell(thing, column.name))).collect()
@@ -176,7 +176,7 @@ fn cell(thing: &Value, name: &str) -> String {
             let told = by_kind(rates);
             if told.is_empty() { NOTHING.to_owned() } else { told.join(", ") }
         }
-        // Parts are told by their names: --json has all of them.
+        // Parts are shown by their names: --json has all of them.
         Value::Array(parts) if parts.is_empty() => NOTHING.to_owned(),
         Value::Array(parts) => parts.iter().map(part).collect::<Vec<_>>().join(","),
         Value::Bool(true) => "yes".to_owned(),
@@ -185,7 +185,7 @@ fn cell(thing: &Value, name: &str) -> String {
     }
 }
 
-/// Amounts by kind of unit, those that are something.
+/// Amounts by kind of unit, those that are not zero.
 fn by_kind(rates: &Map<String, Value>) -> Vec<String> {
     let told = rates.iter().filter(|(_kind, rate)| rate.as_i64() != Some(0));
     told.map(|(kind, rate)| match rate.as_i64() {
@@ -203,7 +203,7 @@ fn tier(tier: &Value) -> Option<String> {
     Some(format!("above {above}: {}", told.join(" ")))
 }
 
-/// A part of a thing: its name, or the field that it is about.
+/// A part of a resource: its name, or the field that it is about.
 fn part(part: &Value) -> String {
     if let Some(tier) = tier(part) {
         return tier;

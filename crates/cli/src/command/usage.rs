@@ -1,10 +1,10 @@
-//! `holdfast usage report`: what was used and charged, for whoever sends the bills.
+//! `holdfast usage report`: usage and charges, for invoices.
 //!
-//! A report has one key or two. Each is a column of a table, named by what people call it, and one or
-//! two columns of CSV, where ids stand beside names. What is not known is `-`, and never zero.
+//! A report has one key or two. Each is a column of a table, with the name for people, and one or two columns of
+//! CSV, with ids and names. An unknown value is `-`, and never zero.
 //!
-//! Amounts of two currencies never meet in a row. Tables have decimal units, files integer micros;
-//! texts that people chose cannot begin a formula there. Sums are the store's: nothing is added here.
+//! Amounts of two currencies never meet in a row. Tables have decimal units, files integer micros; texts that
+//! people chose cannot begin a formula there. Sums are the store's: they are not added up here.
 
 use anyhow::anyhow;
 use holdfast_domain::admin::listing::Period;

@@ -24,10 +24,10 @@ use crate::output::{Output, note};
 use crate::view::{member, some_text, text};
 use holdfast_bootstrap::database;
 
-/// Time between two looks at the job.
+/// Time between two polls of the job.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A verification that a command asks for.
+/// A verification of a command.
 pub(super) struct VerificationOrder {
     pub(super) progress: bool,
     pub(super) since: Option<TrailHead>,
@@ -71,7 +71,7 @@ async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result {
     let change = change.because(order.reason.as_ref());
     let started = desk.change("no verification was started", &change).await?;
     let id = text(&started.thing, "id");
-    // Listened for before the id is told: whoever has read that may press it.
+    // Listened for before the id is printed: its reader may interrupt at once.
     let interrupt = signal(SignalKind::interrupt());
     let mut interrupt = interrupt.context("interruptions cannot be received")?;
     note(&format!("job {id}"));
@@ -99,7 +99,7 @@ async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result {
     report.with_notes(notes).print(desk.output)
 }
 
-/// Waits until the job has ended, and says how far it is.
+/// Waits until the job has ended, and prints its progress.
 async fn wait(desk: &Desk<'_>, id: &str, is_quiet: bool) -> Result<Value> {
     let every = if io::stderr().is_terminal() { ON_TERMINAL } else { IN_FILE };
     let mut told = Instant::now();
@@ -119,7 +119,7 @@ async fn wait(desk: &Desk<'_>, id: &str, is_quiet: bool) -> Result<Value> {
     }
 }
 
-/// The head of the trail; nothing for whoever may not read that.
+/// The latest audit checksum; none for a caller who may not read that.
 async fn head(desk: &Desk<'_>) -> Result<Option<String>> {
     match desk.door.get("/audit", &[("limit", "1")]).await {
         Ok(newest) => Ok(member(&newest, "data").get(0).and_then(|row| some_text(row, "head"))),
@@ -128,7 +128,7 @@ async fn head(desk: &Desk<'_>) -> Result<Option<String>> {
     }
 }
 
-/// A mismatch as a verification beside the database tells it.
+/// A mismatch in the form of a verification with direct database access.
 fn mismatch(found: &Value) -> MismatchView {
     let (subject, id) = (text(found, "subject"), some_text(found, "id"));
     let only = |kind: &str| id.clone().filter(|_id| subject == kind);

@@ -1,10 +1,10 @@
-//! `holdfast wallet`: makes, lists, shows, changes, suspends, resumes and closes wallets, and hands
-//! postings and statements to their own files.
+//! `holdfast wallet`: creates, lists, shows, changes, suspends, resumes and closes wallets, and hands postings and
+//! statements to their own files.
 //!
-//! A wallet is named by its id or its name, which is looked up first: requests name ids alone, because a
-//! name would mean another wallet after a rename.
+//! A wallet is named by its id or its name, which is looked up first: requests name only ids, because a name would
+//! mean another wallet after a rename.
 //!
-//! Nothing is judged here: refusals are the API's, whichever door the command goes through.
+//! The command judges no rule: refusals are the API's, on either way.
 
 mod posting;
 mod statement;
@@ -121,7 +121,7 @@ pub(crate) fn members(spend: Option<SpendLimit>) -> [Option<Value>; 2] {
     })
 }
 
-/// Makes a change of a wallet and shows it, or says why there was none.
+/// Makes a change of a wallet and shows it, or returns the reason why there was none.
 async fn changed(desk: &Desk<'_>, nothing: &str, change: &ChangeRequest) -> Result {
     let done = desk.change(nothing, change).await?;
     show(desk, &done.thing)?;
@@ -170,7 +170,7 @@ const COLUMNS: [Column; 8] = [
     Column::moment("created_at").third(),
 ];
 
-/// The newest things of a path, in the order in which they were made; the API has the newest first.
+/// The newest resources of a path, in the order in which they were made; the API has the newest first.
 pub(super) async fn oldest_first(
     desk: &Desk<'_>,
     path: &str,
@@ -200,8 +200,8 @@ pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value
     WALLETS.find(desk, reference).await
 }
 
-/// Path of something below a wallet. Paths have ids: a name would be another wallet's after a
-/// rename, and a repetition would change that one.
+/// Path below a wallet. Paths have ids: a name would be another wallet's after a rename, and a repetition would
+/// change that one.
 async fn path(desk: &Desk<'_>, reference: &Reference, below: &str) -> Result<String> {
     Ok(format!("/wallets/{}{below}", text(&find(desk, reference).await?, "id")))
 }

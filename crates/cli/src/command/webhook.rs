@@ -54,7 +54,7 @@ const DELIVERIES: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-/// A change of a webhook, and how its outcome is told.
+/// A change of a webhook, and the form of its outcome.
 struct WebhookOrder {
     change: ChangeRequest,
     nothing: String,
@@ -129,7 +129,7 @@ fn order(command: WebhookChange) -> WebhookOrder {
     }
 }
 
-/// Makes a change and shows what it has left, its secret too where it has made one.
+/// Makes a change and shows the webhook after it, with its secret if the change created one.
 async fn tell(desk: &Desk<'_>, WebhookOrder { change, nothing, shown }: &WebhookOrder) -> Result {
     let done = desk.change(nothing, change).await?;
     let mut fields = shown.fields(&done.thing);

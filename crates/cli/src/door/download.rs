@@ -27,8 +27,8 @@ pub(super) enum Download {
 }
 
 impl Door {
-    /// Writes a file of the API, and returns true if a row of it is marked as incomplete. `nothing` names in an error
-    /// the work that was not done.
+    /// Writes a file of the API, and returns true if a row of it is marked as incomplete. `nothing` names in an
+    /// error the work that was not done.
     pub(crate) async fn download(
         &self,
         (path, query): (&str, &[(&str, &str)]),

@@ -1,7 +1,7 @@
-//! Failures of a door, in words for whoever typed the command.
+//! Failures of requests to the API, in words for the user of the command.
 //!
-//! The words of a refusal are the API's own. What this adds is the command's side: what was not
-//! done, and how to repeat it.
+//! The words of a refusal are the API's own. This file adds the command's side: the work that was not done, and the
+//! way to repeat it.
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use super::Reply;
 use crate::failure::{CommandFailure, Refusal};
 use crate::view::member;
 
-/// Failure of a request. Nothing was changed, unless it is `Uncertain` or `Lost`.
+/// Failure of a request. It had no effect, unless it is `Uncertain` or `Lost`.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DoorError {
     /// The API refuses it, or has failed.
@@ -21,10 +21,10 @@ pub(crate) enum DoorError {
         /// Part of the request that the error is about.
         param: Option<String>,
     },
-    /// No server was reached: nothing was sent.
+    /// No server was reached: the request was not sent.
     #[error("the server is not reached: {0:#}")]
     Unsent(anyhow::Error),
-    /// There is no connection that the key may be sent over, now or at another try: nothing was sent.
+    /// There is no connection that the key may be sent over, now or at another try: the request was not sent.
     #[error("the server is not reached: {0:#}")]
     Untrusted(anyhow::Error),
     /// The request was sent, and its answer did not come.
@@ -33,7 +33,7 @@ pub(crate) enum DoorError {
     /// The tries are used up, and one of them may have done it.
     #[error("{why}; run this again with `--key {key}`, it is done at most once")]
     Uncertain { key: Uuid, why: Box<DoorError> },
-    /// Something else answers there.
+    /// Another service answers at the address.
     #[error(
         "what answers is not the administration of a Holdfast: --server is the address in admin.url, \
          or of admin.listen"
@@ -42,7 +42,7 @@ pub(crate) enum DoorError {
 }
 
 impl Reply {
-    /// The thing in a good answer.
+    /// The resource in a good answer.
     pub(super) fn read(self) -> Result<Value, DoorError> {
         serde_json::from_slice(self.good()?).ok().ok_or(DoorError::NotTheApi)
     }
@@ -52,13 +52,12 @@ impl Reply {
         if (200..300).contains(&self.status) { Ok(&self.body) } else { Err(self.error()) }
     }
 
-    /// True for a failure that the API has not told, such as a 502 of a proxy: what the server did
-    /// nobody here knows.
+    /// True for a failure that does not come from the API, such as a 502 of a proxy: the server's part is unknown.
     pub(super) fn is_from_between(&self) -> bool {
         self.status >= 500 && matches!(self.error(), DoorError::NotTheApi)
     }
 
-    /// True where the server does not know itself what became of the request.
+    /// True if the server does not know itself what became of the request.
     pub(super) fn is_outcome_unknown(&self) -> bool {
         self.error().is("outcome_unknown")
     }
@@ -79,7 +78,7 @@ impl Reply {
 }
 
 impl DoorError {
-    /// True where another try would end alike.
+    /// True if another try would end in the same way.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Self::Untrusted(_))
     }
@@ -100,7 +99,7 @@ impl DoorError {
         }
     }
 
-    /// The failure of a command: `nothing` says what was not done, such as `nothing was deposited`.
+    /// The failure of a command: `nothing` is the work that was not done, such as `nothing was deposited`.
     pub(crate) fn because(self, nothing: &str) -> CommandFailure {
         let is_usage = self.is("invalid_value");
         let message = match &self {
@@ -140,8 +139,8 @@ impl DoorError {
         self.because(nothing)
     }
 
-    /// The failure of one request of several, which are repeated together under a key of their own:
-    /// `of` says which, such as `the next keys`.
+    /// The failure of one request of several, which are repeated together under a key of their own: `of` names it,
+    /// such as `the next keys`.
     pub(crate) fn of_part(self, of: &str) -> CommandFailure {
         if let Self::Uncertain { why, .. } = &self {
             let message = format!("it is not known what became of {of}: {why}");

@@ -1,4 +1,4 @@
-//! The door beside the database: the API within this process, as the actor `local`.
+//! The client with direct database access: the API within this process, as the actor `local`.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -26,8 +26,8 @@ impl LocalDoor {
         Self { api, listens }
     }
 
-    /// Origin of the listener without a URL, for a browser on this machine. A port of the kernel's choice is known to
-    /// the process alone that listens.
+    /// Origin of the listener without a URL, for a browser on this machine. A port of the kernel's choice is known
+    /// only to the process that listens.
     pub(super) fn origin(&self) -> Option<String> {
         let is_served =
             |it: &SocketAddr| it.ip() == Ipv4Addr::LOCALHOST || it.ip() == Ipv6Addr::LOCALHOST;
@@ -35,7 +35,7 @@ impl LocalDoor {
         Some(format!("http://{listens}"))
     }
 
-    /// Sends a request once: the store behind it has its own patience.
+    /// Sends a request once: the store behind it has timeouts of its own.
     pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, DoorError> {
         let key = request.headers().get("idempotency-key");
         let key = key.and_then(|key| key.to_str().ok()?.parse().ok());

@@ -1,12 +1,11 @@
-//! The door over the network: one request and its whole answer, over HTTP/1.1 on a connection of
-//! its own.
+//! The client over the network: one request and its whole answer, over HTTP/1.1 on a connection of its own.
 //!
-//! Never: a redirect that is followed, a proxy of the environment, or another host than the one
-//! that was named; the admin key goes to that one alone. `http://` reaches loopback addresses only,
-//! whatever the name `localhost` is looked up as.
+//! Never: a redirect that is followed, a proxy of the environment, or another host than the one that was named;
+//! only that one gets the admin key. `http://` reaches loopback addresses only, whatever the name `localhost`
+//! resolves to.
 //!
-//! Limits: [`CONNECT_TIME_MAX`] for the name, TCP and TLS together; [`ANSWER_TIME_MAX`] for the
-//! whole answer; [`ANSWER_BYTES_MAX`] of it. A file has neither of the last two: each of its parts has its own time.
+//! Limits: [`CONNECT_TIME_MAX`] for the name, TCP and TLS together; [`ANSWER_TIME_MAX`] for the whole answer;
+//! [`ANSWER_BYTES_MAX`] of it. A file has neither of the last two: each of its parts has its own time.
 
 use std::error::Error;
 use std::io;
@@ -60,7 +59,7 @@ enum ServerStream {
 }
 
 impl NetworkDoor {
-    /// The door to this server.
+    /// The client of this server.
     pub(super) fn new(url: AdminUrl, key: &Secret) -> anyhow::Result<Self> {
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", key.expose()))
             .context("the admin key is none that a header can have")?;
@@ -150,8 +149,8 @@ impl NetworkDoor {
         Ok(ServerStream::Encrypted(Box::new(encrypted)))
     }
 
-    /// A handshake that failed, and what to do about a certificate that nobody vouches for. What TLS
-    /// itself refuses it refuses at every try; a connection that broke off may come about at the next.
+    /// A failed handshake, with the remedy for a certificate of an unknown issuer. A refusal of TLS itself comes at
+    /// every try; a connection that broke off may succeed at the next.
     fn no_tls(&self, error: io::Error) -> DoorError {
         let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
         let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);

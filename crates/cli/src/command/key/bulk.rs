@@ -7,16 +7,15 @@
 //!             └─ request key = digest(FILE, --key, number of the part)
 //! ```
 //!
-//! A command that was interrupted is run again, with the same `--key`, and sends every part again.
-//! The parts that were made are answered from what was done, without their secrets: where OUT has a
-//! key's line nothing is done, and where it has not the answer was lost, so the key is rotated with
-//! no grace and its new secret is written. A rotation whose answer was lost too is found by its own
-//! request key, and the next one has another. So each key of the file has a line in the end, and the
-//! secret in it is the key's only one.
+//! A command that was interrupted is run again, with the same `--key`, and sends every part again. The parts that
+//! were made are answered from their records, without their secrets: if OUT has a key's line it is done, and if not
+//! the answer was lost, so the key is rotated with no grace and its new secret is written. A rotation whose answer
+//! was lost too is found by its own request key, and the next one has another. So each key of the file has a line
+//! in the end, and the secret in it is the key's only one.
 //!
-//! A rotation ends a secret that somebody may have. An interruption loses the answer of one part, and
-//! leaves OUT behind. Where OUT is new, or lacks the keys of two parts, it is not the file of that run,
-//! and nothing is rotated unless `--rotate-missing` says so.
+//! A rotation ends a secret that may be in use. An interruption loses the answer of one part, and leaves OUT. If
+//! OUT is new, or lacks the keys of two parts, it is not the file of that run, and no key is rotated without
+//! `--rotate-missing`.
 //!
 //! The limits are part of each request: the same `--key` with others is another command's.
 //!
@@ -46,7 +45,7 @@ use crate::view::{member, some_text, text};
 const PART_KEYS: usize = 100;
 /// Rotations of one key, one after the other, whose answers are lost before that is given up.
 const ROTATIONS_MAX: u32 = 100;
-/// Permissions of anybody but the owner.
+/// Permissions of users other than the owner.
 const OTHERS: u32 = 0o077;
 
 const NOT_ITS_FILE: &str = "these keys were issued before, and the file of --secrets has not all that was \
@@ -144,7 +143,7 @@ fn request(
     ChangeRequest::post(key, "/api_keys/bulk", body).because(asked.reason.as_ref())
 }
 
-/// Has every part judged, and nothing made: neither keys nor the file of their secrets.
+/// Has every part judged, and none made: neither keys nor the file of their secrets.
 async fn rehearse(
     desk: &Desk<'_>,
     asked: &arguments::Issue,
@@ -152,7 +151,7 @@ async fn rehearse(
     lines: &[Line],
 ) -> Result {
     for part in lines.chunks(PART_KEYS) {
-        // Bound to nothing, so no part needs the key of its issue.
+        // Bound to no request, so no part needs the key of its issue.
         let key = ChangeKey::derived(Uuid::new_v4());
         let change = request(asked, wallet, part, key).rehearsed(true);
         let done = desk.door.change(&change).await;
@@ -163,7 +162,7 @@ async fn rehearse(
     desk.output.object(&view, &fields)
 }
 
-/// Rotates a key whose secret nobody was told, until an answer tells one.
+/// Rotates a key whose secret was never shown, until an answer has one.
 async fn rotate(
     desk: &Desk<'_>,
     keys: &RunKeys,
@@ -219,7 +218,7 @@ fn lines(file: &[u8]) -> anyhow::Result<Vec<Line>> {
     if lines.is_empty() { Err(anyhow!("it has no line")) } else { Ok(lines) }
 }
 
-/// True for the beginning of a line of secrets, or nothing: an id, a tab, a name, a tab, a key.
+/// True for the beginning of a line of secrets, or an empty text: an id, a tab, a name, a tab, a key.
 fn is_cut_line(text: &str) -> bool {
     let (id, rest) = text.split_at_checked(text.len().min(36)).unwrap_or((text, ""));
     let is_id = id.char_indices().all(|(at, c)| match at {
@@ -239,12 +238,12 @@ fn is_cut_line(text: &str) -> bool {
 struct SecretsFile {
     file: File,
     ids: BTreeSet<String>,
-    /// True where this command has made it: no earlier one has written here.
+    /// True if this command has made it: no earlier one has written here.
     is_new: bool,
 }
 
 impl SecretsFile {
-    /// Makes the file for its owner alone, or goes on with one.
+    /// Creates the file for its owner only, or continues one.
     fn open(path: &Path) -> Result<Self> {
         let shown = path.display();
         let refuse = |why: String| {

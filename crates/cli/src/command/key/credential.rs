@@ -52,7 +52,7 @@ pub(super) async fn issue(desk: &Desk<'_>, asked: &arguments::Issue) -> Result {
     Ok(())
 }
 
-/// Body of an order without its wallet: what the options say, for a key of this name.
+/// Body of an order without its wallet, from the options, for a key of this name.
 pub(super) fn order(
     asked: &arguments::Issue,
     name: Option<&Name>,
@@ -106,8 +106,7 @@ pub(super) fn warn_of_models(desk: &Desk<'_>, wallet: &Value, asked: &arguments:
     }
 }
 
-/// A revoked key is not in the way of anybody's work, but its name is: the message says which of the
-/// two it is.
+/// A revoked key does not block any work, but its name is taken: the message has its state.
 async fn name_taken(desk: &Desk<'_>, wallet: &Value, name: &str) -> Result<CommandFailure> {
     let query = [("name", name), ("wallet_id", &text(wallet, "id"))];
     let others = desk.door.list("/api_keys", &query, None).await;
@@ -117,7 +116,7 @@ async fn name_taken(desk: &Desk<'_>, wallet: &Value, name: &str) -> Result<Comma
     Ok(anyhow!("there is an API key named {name} already{why}; choose another name").into())
 }
 
-/// Rotation that a command asks for.
+/// Rotation of a command.
 pub(super) struct Rotation {
     pub(super) grace: Span,
     pub(super) reason: Option<Reason>,
@@ -145,7 +144,7 @@ pub(super) async fn rotate(
     let is_told = member(&rotated, "key").is_string();
     desk.output.object(&printed(rotated), &made)?;
     note(if is_told { KEEP } else { TOLD });
-    // Kept answers are sealed with the secret of the credential that asked for them.
+    // Stored answers are sealed with the secret of the credential of their request.
     note("answers that were sealed for an earlier credential open with that one alone");
     Ok(())
 }

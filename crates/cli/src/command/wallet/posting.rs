@@ -1,5 +1,5 @@
-//! `holdfast wallet deposit`, `refund` and `adjust`: a posting is in the book at most once, under the
-//! key of its command.
+//! `holdfast wallet deposit`, `refund` and `adjust`: a posting is in the ledger at most once, under the key of its
+//! command.
 
 use holdfast_accounts::{ExternalId, Note, Reason, Source};
 use holdfast_domain::admin::OWN_SOURCE;
@@ -83,7 +83,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
     }
 }
 
-/// Shows the posting of this id, of whatever kind it is.
+/// Shows the posting of this id, of any kind.
 pub(super) async fn show(desk: &Desk<'_>, id: Uuid) -> Result {
     for kind in ["deposits", "adjustments", "refunds"] {
         match desk.door.get(&format!("/{kind}/{id}"), &[]).await {
@@ -111,7 +111,7 @@ fn deposit_reference(
     }
 }
 
-/// Shows a posting that was made, or says why there is none.
+/// Shows a posting that was made, or returns the reason why there is none.
 fn posted(
     desk: &Desk<'_>,
     nothing: &str,

@@ -1,11 +1,11 @@
 //! `holdfast wallet ledger`: a wallet's statement.
 //!
-//! Opening balance, entries, closing balance: the three add up, and the closing balance of a period
-//! is the opening one of the next. Where entries are left out they are the oldest, so that the closing
-//! balance is always that of the last row.
+//! Opening balance, entries, closing balance: the three add up, and the closing balance of a period is the opening
+//! one of the next. Entries that are left out are the oldest, so that the closing balance is always that of the
+//! last row.
 //!
 //! With direct database access a table is one snapshot. Over the network it is put together from pages, the newest
-//! first, whose balances meet: what is booked meanwhile is on none of them.
+//! first, whose balances meet: entries that are booked meanwhile are on none of them.
 //!
 //! A table has decimal units for people. A file, CSV or JSON lines, is the API's own, whole and in integer micros.
 
@@ -93,8 +93,7 @@ pub(super) async fn show(desk: &Desk<'_>, wallet: &Value, order: &StatementOrder
         if cursor.is_some() && entries.len() < limit {
             continue;
         }
-        // Entries without a number that have one moment are on one page: it may have more than were
-        // asked for.
+        // Entries without a number that share a moment are on one page: it may have more than requested.
         let beyond = entries.len().saturating_sub(limit);
         let dropped: Vec<_> = entries.drain(..beyond).collect();
         let opening = dropped.last().unwrap_or_else(|| member(&page, "opening"));
