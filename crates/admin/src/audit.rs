@@ -116,7 +116,7 @@ fn known<T>(
     let Some(text) = text else { return Ok(None) };
     let message = match param {
         "thing" => {
-            "A thing is its kind and its id, like wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11."
+            "A resource is its kind and its id, like wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11."
         }
         _ => "A use case is a name like wallet.suspend.",
     };

@@ -246,7 +246,7 @@ fn changed_webhook(
 /// Reads kinds of events. An empty list is refused, because no event would match it.
 fn kinds(names: &[String]) -> Result<BTreeSet<EventKind>, Problem> {
     if names.is_empty() {
-        let message = "An empty list would be told nothing: write kinds, or null for all of them.";
+        let message = "An empty list would match no event: write kinds, or null for all of them.";
         return Err(Problem::invalid("kinds", message));
     }
     let read = |name: &String| {

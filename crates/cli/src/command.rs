@@ -50,7 +50,7 @@ use crate::output::Output;
 ///
 /// A [`CommandFailure`], with the exit status of the process.
 pub async fn maintain(output: Output, place: PlaceFlags, command: MaintenanceCommand) -> Result {
-    const WITH_DATABASE: &str = "run it beside the database, with --config";
+    const WITH_DATABASE: &str = "run it with direct database access, with --config";
     match command {
         MaintenanceCommand::Completions { shell } => manual::completions(shell),
         MaintenanceCommand::Manual { folder } => manual::pages(&folder),

@@ -271,7 +271,7 @@ impl Door {
                 Self::Network(door) => match door.send(request).await {
                     Ok(reply) if reply.is_from_between() => {
                         may_be_done = true;
-                        DoorError::Lost(anyhow!("something in between says {}", reply.status))
+                        DoorError::Lost(anyhow!("a proxy in between answered {}", reply.status))
                     }
                     Ok(reply) if !reply.is_temporary => return Ok(reply),
                     Ok(reply) => {

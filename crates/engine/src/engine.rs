@@ -312,7 +312,7 @@ impl Engine {
         ends.close();
         if tokio::time::timeout(Options::CHAIN_END_WAIT, ends.wait()).await.is_err() {
             let operations = ends.len();
-            tracing::warn!(operations, "the costs of cut runs at gateways behind stay unknown");
+            tracing::warn!(operations, "the costs of cut runs at upstream gateways stay unknown");
         }
         finished
     }

@@ -182,7 +182,7 @@ fn a_copy_without_its_secret_is_no_backup() {
     assert!(!bare.path("holdfast-data/holdfast.db").exists());
     bare.write("copy.db.secret", &format!("{}\n", "0".repeat(64)));
     let said = bare.cli(&["restore", "--check", COPY]).failed(1);
-    assert!(said.contains("without their secret nobody is let in"), "{said}");
+    assert!(said.contains("without their secret no caller can authenticate"), "{said}");
 
     std::fs::remove_file(&secret).unwrap();
     let said = site.cli(&["backup", "copy-2.db"]).failed(1);

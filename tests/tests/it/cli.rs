@@ -383,7 +383,7 @@ fn a_book_is_deleted_only_when_that_is_asked_for() {
         let _taken = site.json(&["migrate", "down"]);
     }
     let said = site.cli(&["migrate", "down"]).failed(2);
-    assert!(said.contains("delete 0 admin keys and 3 rows of the trail"), "{said}");
+    assert!(said.contains("delete 0 admin keys and 3 rows of the audit log"), "{said}");
     assert_eq!(site.json(&["migrate", "down", "--yes"])["version"], 2);
     let said = site.cli(&["migrate", "down"]).failed(2);
     assert!(said.contains("delete 1 wallet, 1 API key, 0 operations and 1 posting"), "{said}");

@@ -52,13 +52,13 @@ codes! {
         cause: "A member of the body, a parameter or a header is missing, is not known, or has a \
             value that it cannot have; `param` names it.",
         label: "invalid_value", status: 400, kind: INVALID_REQUEST, retry: false,
-        message: "A value cannot stand. Correct the one that `param` names.",
+        message: "A value is not valid. Correct the one that `param` names.",
     }
     InvalidCursor {
         cause: "The `cursor` does not open: it belongs to another list, other filters or another reach, is \
             malformed, or was sealed by a version or a server secret that is gone.",
         label: "invalid_cursor", status: 400, kind: INVALID_REQUEST, retry: false,
-        message: "The cursor is no cursor of this list under these filters. Send `next_cursor` of the \
+        message: "The cursor is not one of this list under these filters. Send `next_cursor` of the \
             page before with the filters of that page, or begin without a cursor.",
     }
     InvalidAdminKey {
@@ -75,27 +75,27 @@ codes! {
             in `scope`.",
     }
     BoundNotSet {
-        cause: "The role may do this within a bound that nobody has set.",
+        cause: "The role may do this within a bound that is not set.",
         label: "bound_not_set", status: 403, kind: PERMISSION, retry: false,
-        message: "Somebody else has to set a bound first.",
+        message: "A bound has to be set first, by a role that may do so.",
     }
     AllowanceSpent {
         cause: "The role support refunds no more in a UTC day than `roles.support_refunds` has for the \
             currency, and less than the amount is left of that.",
         label: "allowance_spent", status: 403, kind: PERMISSION, retry: false,
-        message: "Refund less, or have it done by somebody with the role finance.",
+        message: "Refund less, or let a person with the role finance refund it.",
     }
     BeyondRole {
         cause: "The person has, or is offered, a role that your role may not give; an owner's link is \
-            made beside the database alone.",
+            created only with direct database access.",
         label: "beyond_role", status: 403, kind: PERMISSION, retry: false,
         message: "The person has a role that yours may not give. Ask an owner, who can give up the \
-            password or end the person; an owner's link is made by the command line beside the database.",
+            password or end the person; an owner's link is created by the command line with direct database access.",
     }
     NotFound {
-        cause: "There is no such thing, or none that this admin key reaches.",
+        cause: "The resource does not exist, or is beyond the reach of this admin key.",
         label: "not_found", status: 404, kind: INVALID_REQUEST, retry: false,
-        message: "There is nothing here. Check the path and the id in it; /admin/openapi.json lists \
+        message: "No resource has this path. Check the path and the id in it; /admin/openapi.json lists \
             the paths.",
     }
     MethodNotAllowed {
@@ -123,12 +123,12 @@ codes! {
             that deposit before you send anything again.",
     }
     NameTaken {
-        cause: "Another thing of the kind has the name.",
+        cause: "Another resource of the kind has the name.",
         label: "name_taken", status: 409, kind: CONFLICT, retry: false,
         message: "The name is taken. Choose another one.",
     }
     ExternalIdTaken {
-        cause: "Another thing of the kind has the `external_id`.",
+        cause: "Another resource of the kind has the `external_id`.",
         label: "external_id_taken", status: 409, kind: CONFLICT, retry: false,
         message: "The external id is taken. Choose another one.",
     }
@@ -138,9 +138,9 @@ codes! {
         message: "The wallet is closed for good. Use another wallet.",
     }
     WalletNotEmpty {
-        cause: "A wallet is closed only while nothing is available and nothing is held.",
+        cause: "A wallet is closed only while its available and its held amount are zero.",
         label: "wallet_not_empty", status: 409, kind: CONFLICT, retry: false,
-        message: "The wallet is not empty. Wait for what is held, and adjust what is available to 0.",
+        message: "The wallet is not empty. Wait until its holds end, and adjust its available amount to 0.",
     }
     ApiKeyRevoked {
         cause: "A revoked API key stays as it is.",
@@ -183,7 +183,7 @@ codes! {
         message: "The person has no role, and none is offered. Invite them.",
     }
     WebhookDisabled {
-        cause: "A disabled webhook is sent nothing.",
+        cause: "A disabled webhook gets no deliveries.",
         label: "webhook_disabled", status: 409, kind: CONFLICT, retry: false,
         message: "The webhook is disabled. Enable it first.",
     }
@@ -216,12 +216,12 @@ codes! {
     JobStarted {
         cause: "The job that is to be cancelled is not queued any more.",
         label: "job_started", status: 409, kind: CONFLICT, retry: false,
-        message: "The job is not queued any more. Look at it.",
+        message: "The job is not queued any more. Show it to see its state.",
     }
     EditConflict {
-        cause: "The thing was edited since the number in `If-Match`.",
+        cause: "The resource was edited since the number in `If-Match`.",
         label: "edit_conflict", status: 412, kind: CONFLICT, retry: false,
-        message: "Somebody else has edited it since. Read it again, and send the edit with the new \
+        message: "It was edited since. Read it again, and send the edit with the new \
             `ETag` and a new Idempotency-Key.",
     }
     RequestTooLarge {
@@ -260,7 +260,7 @@ codes! {
     NothingCharged {
         cause: "The operation was not charged, or not yet.",
         label: "nothing_charged", status: 422, kind: INVALID_REQUEST, retry: false,
-        message: "The operation was not charged: there is nothing to refund.",
+        message: "The operation was not charged, so no charge can be refunded.",
     }
     RefundTooLarge {
         cause: "Less than that is left of the operation's charge.",
@@ -283,7 +283,7 @@ codes! {
         cause: "More API keys, people, webhooks and admin keys of the wallet were made within a minute \
             than `admin.creations_per_minute` allows.",
         label: "too_many_creations", status: 429, kind: RATE_LIMIT, retry: true,
-        message: "Too much was made for this wallet within a minute. Send the same request with the \
+        message: "Too many resources were created for this wallet within a minute. Send the same request with the \
             same Idempotency-Key again after `retry-after`.",
     }
     TooManyTests {
@@ -297,9 +297,9 @@ codes! {
         message: "The head of the request is too large. Send fewer or shorter headers.",
     }
     InternalError {
-        cause: "The process failed. Its log says why.",
+        cause: "The process failed. Its log has the cause.",
         label: "internal_error", status: 500, kind: SERVER, retry: false,
-        message: "The request failed for a reason of the server's. The log says why.",
+        message: "The request failed because of an error of the server. Its log has the cause.",
     }
     StorageUnavailable {
         cause: "The database cannot be reached or does not work. Nothing was changed.",
@@ -308,10 +308,10 @@ codes! {
             request with the same Idempotency-Key again.",
     }
     OutcomeUnknown {
-        cause: "The database did not say whether the change was made.",
+        cause: "The database did not report whether the change was made.",
         label: "outcome_unknown", status: 503, kind: SERVER, retry: true,
         message: "The change may have been made. Send the same request with the same Idempotency-Key \
-            again: it is done at most once, and the answer says whether it was.",
+            again: it is done at most once, and the answer shows whether it was.",
     }
 }
 

@@ -48,11 +48,11 @@ texts! {
     NameText("Name", Name::CHARS_MAX, PRINTABLE,
         "1 to 64 printable characters, not like an id, without blanks around them.");
     ReasonText("Reason", Reason::CHARS_MAX, PRINTABLE,
-        "Reason of a change, for the trail: 1 to 200 printable characters.");
+        "Reason of a change, for the audit log: 1 to 200 printable characters.");
     NoteText("Note", Note::CHARS_MAX, PRINTABLE,
         "Note of a posting, like the number of an invoice: 1 to 200 printable characters.");
     ExternalIdText("ExternalId", ExternalId::CHARS_MAX, PRINTABLE,
-        "Id that an outer system has for a thing: 1 to 128 printable characters.");
+        "Id that an outer system has for a resource: 1 to 128 printable characters.");
     SourceText("Source", Source::CHARS_MAX, ASCII_GRAPHIC,
         "System that a payment came through, like `stripe`: 1 to 32 ASCII characters without blanks.");
     PaymentReferenceText("PaymentReference", ExternalId::CHARS_MAX, ASCII_GRAPHIC,

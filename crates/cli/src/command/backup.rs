@@ -201,9 +201,9 @@ async fn secrets(config: &Config, file: &Path, store: &Store) -> Result<Vec<Serv
         return Ok(secrets);
     }
     Err(anyhow!(
-        "none of the API keys in {} was made with {}: without their secret nobody is let in",
+        "none of the API keys in {} was made with {}: without their secret no caller can authenticate",
         file.display(),
-        if config.server.secrets.is_empty() { "the secret beside it" } else { "server.secrets" }
+        if config.server.secrets.is_empty() { "the secret that came with it" } else { "server.secrets" }
     )
     .into())
 }

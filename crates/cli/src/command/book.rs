@@ -32,7 +32,7 @@ pub(super) async fn verify(
         store.record_verification(Uuid::new_v4().into(), since, &found, begun.elapsed()).await;
     if let Err(error) = recorded {
         note(&format!(
-            "no job says what was found, so that no metric shows it: {}",
+            "the findings were not recorded as a job, so no metric shows them: {}",
             ErrorChain(&error)
         ));
     }
@@ -73,14 +73,14 @@ async fn find(
         }
     };
     let found = store.verify_by(options, tell).await;
-    Ok(found.context("the book could not be read to its end")?)
+    Ok(found.context("the ledger could not be read to its end")?)
 }
 
 async fn report(store: &Store, found: &Verification) -> Result<AuditReport> {
     let mut mismatches: Vec<_> = found.mismatches.iter().map(mismatch).collect();
     mismatches.extend(unlisted(found.unlisted));
     // Printed for a copy outside: a thief of the server secret cannot make another log contain it.
-    let head = store.trail_head().await.context("the head of the trail was not read")?;
+    let head = store.trail_head().await.context("the latest audit checksum was not read")?;
     let counts = [found.wallets, found.operations, found.transfers];
     let notes = found.notes.iter().map(mismatch).collect();
     Ok(AuditReport::of(counts, mismatches, Some(&head.to_string())).with_notes(notes))

@@ -32,7 +32,7 @@ struct ExclusionView {
 
 /// Refusal over the network.
 pub(super) fn local_only() -> CommandFailure {
-    super::local_only("usage exclude-costs", "run it beside the database, with --config")
+    super::local_only("usage exclude-costs", "run it with direct database access, with --config")
 }
 
 pub(super) async fn run(desk: &Desk<'_>, Order { dry_run, reason }: Order) -> Result {
@@ -56,7 +56,7 @@ pub(super) async fn run(desk: &Desk<'_>, Order { dry_run, reason }: Order) -> Re
             let request = Request::new(CommandKey::from(Uuid::new_v4()), &parts, reason);
             let LocalAccounts { accounts, principal } = local;
             let noted = accounts.note_excluded_costs(&principal, &request, first, operations).await;
-            noted.context("the trail was not written, and nothing was taken out of the sums")?;
+            noted.context("the audit log was not written, and the sums are unchanged")?;
             let excluded = store.exclude_costs().await;
             excluded.context("costs are still in the sums: give the command again")?
         }

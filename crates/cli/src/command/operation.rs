@@ -109,7 +109,7 @@ async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result {
     } else if *member(&done, "status") == "abandoned" {
         note("it has ended without a charge: its key never runs again");
     } else {
-        note("it does not run any more: nothing was asked of it");
+        note("it does not run any more: no cancel was requested");
     }
     Ok(())
 }

@@ -41,7 +41,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result {
             if let Some(name) = name {
                 body = with(body, "name", name.as_typed());
             }
-            ("nobody was invited", why.post("/people", body))
+            ("no person was invited", why.post("/people", body))
         }
         arguments::Person::Link { id, why } => {
             let path = format!("/people/{id}/link");

@@ -110,7 +110,7 @@ const REPORT: Sheet = Sheet {
 
 const TRAIL: Sheet = Sheet {
     path: "/audit",
-    things: "rows of the trail",
+    things: "rows of the audit log",
     columns: &[
         Column::number("seq"),
         Column::moment("at"),
@@ -235,7 +235,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
         Read::Model(Model::List { rows }) => {
             MODELS.list(desk, &[], &rows).await?;
             if desk.local.is_some() {
-                note("as the configuration has them: a server tells how its routes fare");
+                note("from the configuration: a server also reports the health of its routes");
             }
             Ok(())
         }

@@ -84,9 +84,10 @@ async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result {
         }
     };
     if text(&ended, "state") != "done" {
-        return Err(
-            anyhow!("job {id} has failed: the log of the server that did it says why").into()
-        );
+        return Err(anyhow!(
+            "job {id} has failed: the log of the server that ran it has the cause"
+        )
+        .into());
     }
     let report = member(&ended, "report");
     let count = |name: &str| member(report, name).as_u64().unwrap_or_default();
@@ -124,7 +125,7 @@ async fn head(desk: &Desk<'_>) -> Result<Option<String>> {
     match desk.door.get("/audit", &[("limit", "1")]).await {
         Ok(newest) => Ok(member(&newest, "data").get(0).and_then(|row| some_text(row, "head"))),
         Err(error) if error.is("forbidden") => Ok(None),
-        Err(error) => Err(error.because("the head of the trail was not read")),
+        Err(error) => Err(error.because("the latest audit checksum was not read")),
     }
 }
 
@@ -133,7 +134,7 @@ fn mismatch(found: &Value) -> MismatchView {
     let (subject, id) = (text(found, "subject"), some_text(found, "id"));
     let only = |kind: &str| id.clone().filter(|_id| subject == kind);
     let named = match (&*subject, &id) {
-        ("book", _) | (_, None) => "the book".to_owned(),
+        ("book", _) | (_, None) => "the ledger".to_owned(),
         ("api_key", Some(id)) => format!("API key {id}"),
         ("admin_key", Some(id)) => format!("admin key {id}"),
         (subject, Some(id)) => format!("{subject} {id}"),

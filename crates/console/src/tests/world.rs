@@ -171,7 +171,7 @@ impl World {
         lease
     }
 
-    /// Number of the last row of the trail: each change adds one.
+    /// Number of the last row of the audit log: each change adds one.
     pub(crate) async fn changes(&self) -> u64 {
         self.store.trail_head().await.unwrap().seq
     }

@@ -123,7 +123,7 @@ impl RelayReader {
                 self.relays.metrics.relayed("unreached");
                 let node = &owner.node.name;
                 let error = ErrorChain(&error);
-                tracing::debug!(operation.id = %self.context.id, %node, %error, "a node was not asked");
+                tracing::debug!(operation.id = %self.context.id, %node, %error, "a node was not queried");
                 None
             }
         }

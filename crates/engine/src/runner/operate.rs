@@ -226,7 +226,7 @@ impl Run<'_> {
         if is_given_up(ending, &snapshot) {
             tracing::error!(
                 operation.id = %id,
-                "a result is larger than the database can hold: nobody gets it, and nobody pays"
+                "a result is larger than the database can hold: it is neither delivered nor charged"
             );
         }
         if late {

@@ -84,9 +84,9 @@ async fn write_notes(accounts: &Accounts, is_last: bool) {
 
 async fn log_head(store: &Store) {
     match store.trail_head().await {
-        Ok(head) => tracing::info!(%head, "the head of the trail"),
+        Ok(head) => tracing::info!(%head, "the latest audit checksum"),
         Err(error) => {
-            tracing::warn!(error = %ErrorChain(&error), "the head of the trail was not read");
+            tracing::warn!(error = %ErrorChain(&error), "the latest audit checksum was not read");
         }
     }
 }
@@ -144,7 +144,7 @@ mod tests {
         let two = async {
             while found.len() < 2 {
                 let line = lines.recv().await.unwrap();
-                found.extend(Some(line).filter(|line| line.contains("the head of the trail")));
+                found.extend(Some(line).filter(|line| line.contains("the latest audit checksum")));
             }
             shutdown.cancel();
         };

@@ -157,7 +157,7 @@ impl fmt::Display for Subject {
             Self::AdminKey(id) => write!(f, "admin key {id}"),
             Self::Person(id) => write!(f, "person {id}"),
             Self::Webhook(id) => write!(f, "webhook {id}"),
-            Self::Book => f.write_str("the book"),
+            Self::Book => f.write_str("the ledger"),
         }
     }
 }

@@ -120,7 +120,7 @@ impl Identity {
                 Err(FileLost::Removed(named.to_owned()))
             }
             Err(error) => {
-                tracing::warn!(%error, "the database file cannot be looked at by its name");
+                tracing::warn!(%error, "the database file cannot be read by its name");
                 Ok(())
             }
         }
@@ -248,7 +248,7 @@ fn compare_log(real: &Path, noted: &FileIds) -> Result<(), FileLost> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(FileLost::LogRemoved(named));
             }
-            Err(error) => tracing::warn!(%error, "the log cannot be looked at by its name"),
+            Err(error) => tracing::warn!(%error, "the log cannot be read by its name"),
         }
     }
     Ok(())

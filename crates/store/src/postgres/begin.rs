@@ -210,7 +210,7 @@ fn micros(row: &PgRow, at: usize) -> Result<Micros, sqlx::Error> {
 
 /// A value that another program must have written.
 #[derive(Debug, thiserror::Error)]
-#[error("a cell holds something else than it should")]
+#[error("a cell has an invalid value")]
 struct BadCell;
 
 fn decode(at: usize, error: impl std::error::Error + Send + Sync + 'static) -> sqlx::Error {

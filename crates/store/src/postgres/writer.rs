@@ -173,7 +173,7 @@ impl Writer {
                     let held = self.held(&batch).await;
                     let is_held = |job: &mut Job| held.contains(&job.change().wallet);
                     let kept: Vec<Job> = batch.extract_if(.., is_held).collect();
-                    tracing::info!(%error, changes = kept.len(), "somebody else keeps wallets locked");
+                    tracing::info!(%error, changes = kept.len(), "another session keeps wallets locked");
                     if kept.is_empty() {
                         // It is another row, or a whole table: there they are tried wallet by
                         // wallet.

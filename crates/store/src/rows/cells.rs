@@ -17,7 +17,7 @@ use super::cell::Primitive;
 pub(crate) enum BadRow {
     #[error("column {0} of a row cannot be read")]
     Column(usize, #[source] Cause),
-    #[error("column {0} of a row holds something else than it should")]
+    #[error("column {0} of a row has an invalid value")]
     Value(usize),
 }
 

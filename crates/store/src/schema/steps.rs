@@ -64,7 +64,7 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         texts: [files!("sqlite/0002_administration"), files!("postgres/0002_administration")],
         loss: &[
             LostTable { table: "admin_keys", nouns: ["admin key", "admin keys"] },
-            LostTable { table: "audit", nouns: ["row of the trail", "rows of the trail"] },
+            LostTable { table: "audit", nouns: ["row of the audit log", "rows of the audit log"] },
         ],
     },
     Migration {

@@ -61,7 +61,7 @@ pub struct LastOperation {
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// The name of the copy is taken.
-    #[error("{0} is there already: a copy is written over nothing")]
+    #[error("{0} exists already: a copy never overwrites a file")]
     Exists(PathBuf),
     /// A killed process has left the log of a database of this name.
     #[error(

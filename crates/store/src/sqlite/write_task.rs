@@ -102,7 +102,7 @@ impl WriteTask {
                 ConnectionState::Broken
             };
             if to.send(outcome).is_err() {
-                tracing::trace!("whoever sent an errand went away");
+                tracing::trace!("the sender of a write task went away");
             }
             kept
         };

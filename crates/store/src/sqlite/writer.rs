@@ -111,7 +111,7 @@ impl WriterThread {
                 Ok(Err(error)) => self.reject_arrivals(error.into()),
                 // It lost the answers of the batch in hand, which became `Uncertain`, and no more.
                 Err(_panic) => {
-                    tracing::error!("the writer panicked over a batch or an errand");
+                    tracing::error!("the writer panicked over a batch or a write task");
                 }
             }
         }

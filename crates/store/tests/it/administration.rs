@@ -421,12 +421,15 @@ async fn the_audit_walks_the_trail(home: &impl Home) {
     assert!(found(options(secret(), Some(later))).await.contains("ends at row 3, before row 99"));
     let mut raw = Raw::reckless(home).await;
     for (sql, sentence) in [
-        ("UPDATE audit SET reason = 'another' WHERE seq = 1", "row 1 of its trail was not written"),
+        (
+            "UPDATE audit SET reason = 'another' WHERE seq = 1",
+            "row 1 of its audit log was not written",
+        ),
         ("UPDATE audit SET reason = 'because' WHERE seq = 1", ""),
         ("UPDATE audit SET use_case = 'nothing' WHERE seq = 2", "cannot be"),
-        ("DELETE FROM audit WHERE seq = 2", "rows of the trail 2 to 2 are missing"),
-        ("DELETE FROM audit WHERE seq = 3", "the head of its trail is 3:"),
-        ("DELETE FROM audit_head", "the head of its trail is missing"),
+        ("DELETE FROM audit WHERE seq = 2", "rows of the audit log 2 to 2 are missing"),
+        ("DELETE FROM audit WHERE seq = 3", "the latest checksum of its audit log is 3:"),
+        ("DELETE FROM audit_head", "the latest checksum of its audit log is missing"),
     ] {
         raw.run(sql).await;
         let said = found(options(secret(), None)).await;

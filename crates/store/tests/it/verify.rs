@@ -121,7 +121,7 @@ async fn transfers_that_were_touched_are_found(home: &impl Home) {
     of("DELETE FROM transfers WHERE op_seq = 7 AND leg = 11").await;
     of("UPDATE transfers SET amount = 99 WHERE op_seq = 7 AND leg = 8").await;
     of("UPDATE operations SET hold = 101 WHERE seq = 6").await;
-    finds(home, "INSERT INTO transfers VALUES (99, 8, 1, 0, NULL)", "the book", "1 ").await;
+    finds(home, "INSERT INTO transfers VALUES (99, 8, 1, 0, NULL)", "the ledger", "1 ").await;
     finds(home, "UPDATE transfers SET leg = -8 WHERE op_seq = 2", "operation", "be read").await;
 }
 
@@ -203,7 +203,7 @@ async fn ids_results_and_counters_that_were_touched_are_found(home: &impl Home) 
     finds(home, &given(1), "operation", "it is leased and has a result").await;
     finds(home, &given(5), "operation", "it is open and has a result").await;
     finds(home, &given(6), "operation", "it is abandoned and has a result").await;
-    finds(home, &given(99), "the book", "belong to no operation").await;
+    finds(home, &given(99), "the ledger", "belong to no operation").await;
     finds(home, "DELETE FROM results WHERE op_seq = 2", "operation", "its result is gone").await;
     finds(home, "UPDATE results SET finished_at = 1", "operation", "another moment").await;
     finds(home, "UPDATE counters SET used = used + 1 WHERE counter = 2", "API key", "concurrency")
@@ -332,7 +332,7 @@ async fn a_first_generation_was_admitted_when_its_operation_was_made(home: &impl
     let other = "UPDATE operations SET created_at = created_at - 1 WHERE seq = 8";
     finds(home, other, "operation", "it was made at another moment").await;
     let finished = "UPDATE operations SET finished_at = finished_at + 1 WHERE seq = 8";
-    finds(home, finished, "operation", "its result says another moment").await;
+    finds(home, finished, "operation", "its result has another moment").await;
 }
 
 async fn sealed_bytes_show_their_shape_and_no_more(home: &impl Home) {
@@ -374,28 +374,28 @@ async fn whether_a_cancel_was_asked_for_is_in_the_version(home: &impl Home) {
 
 async fn what_belongs_to_nobody_is_found(home: &impl Home) {
     let counters = "INSERT INTO counters VALUES (zeroblob(16), 3, 0, 7)";
-    finds(home, counters, "the book", "1 counters belong to no API key").await;
+    finds(home, counters, "the ledger", "1 counters belong to no API key").await;
     let unknown = "UPDATE counters SET counter = 7 WHERE counter = 2";
-    finds(home, unknown, "the book", "1 counters belong to no API key").await;
+    finds(home, unknown, "the ledger", "1 counters belong to no API key").await;
     let credentials = "UPDATE credentials SET api_key_id = zeroblob(16)";
-    finds(home, credentials, "the book", "1 credentials belong to no API key").await;
+    finds(home, credentials, "the ledger", "1 credentials belong to no API key").await;
     let wallet = "UPDATE api_keys SET wallet_id = zeroblob(16)";
     finds(home, wallet, "API key", "its wallet does not exist").await;
     let models = "UPDATE api_keys SET models = 'no id'";
     finds(home, models, "API key", "cannot be read").await;
     // Between two operations, before the first and after the last.
     let late = "INSERT INTO late_ends VALUES (99)";
-    finds(home, late, "the book", "1 transfers, results or notes").await;
+    finds(home, late, "the ledger", "1 transfers, results or notes").await;
     let cost = "INSERT INTO late_costs VALUES (99, 1, 1, 7, 0)";
-    finds(home, cost, "the book", "1 late costs belong to no ended generation").await;
+    finds(home, cost, "the ledger", "1 late costs belong to no ended generation").await;
     let generation = "INSERT INTO late_costs SELECT min(seq), 9, 1, 7, 0 FROM operations";
-    finds(home, generation, "the book", "1 late costs belong to no ended generation").await;
+    finds(home, generation, "the ledger", "1 late costs belong to no ended generation").await;
     let twice = "INSERT INTO late_costs SELECT seq, generation, 1, 7, 0 FROM operations
         WHERE provider_cost IS NOT NULL ORDER BY seq LIMIT 1";
-    finds(home, twice, "the book", "1 late costs belong to operations whose rows").await;
+    finds(home, twice, "the ledger", "1 late costs belong to operations whose rows").await;
     for number in [-4, 0, 99] {
         let transfer = format!("INSERT INTO transfers VALUES ({number}, 8, 1, 0, NULL)");
-        finds(home, &transfer, "the book", "1 transfers, results or notes").await;
+        finds(home, &transfer, "the ledger", "1 transfers, results or notes").await;
     }
 }
 
@@ -414,13 +414,13 @@ async fn sums_that_overflow_are_told(home: &impl Home) {
 async fn numbers_of_a_file_have_no_gaps() {
     let home = Scratch::make().await;
     let gone = "DELETE FROM results WHERE op_seq = 8; DELETE FROM operations WHERE seq = 8";
-    finds(&home, gone, "the book", "its operations 8 to 8 are missing").await;
+    finds(&home, gone, "the ledger", "its operations 8 to 8 are missing").await;
     // Balances that follow do not hide it.
     let gone = "DELETE FROM postings WHERE seq = 2; UPDATE wallets SET available = available - 5";
-    finds(&home, gone, "the book", "its postings 2 to 2 are missing").await;
+    finds(&home, gone, "the ledger", "its postings 2 to 2 are missing").await;
     let gone = "UPDATE wallets SET seq = 3; UPDATE api_keys SET seq = 2";
-    finds(&home, gone, "the book", "its wallets 1 to 2 are missing").await;
-    finds(&home, gone, "the book", "its API keys 1 to 1 are missing").await;
+    finds(&home, gone, "the ledger", "its wallets 1 to 2 are missing").await;
+    finds(&home, gone, "the ledger", "its API keys 1 to 1 are missing").await;
 }
 
 #[tokio::test]
@@ -445,7 +445,7 @@ async fn postgres_what_the_reconciler_finds_is_what_runs() {
         finds(&home, &gone, "operation", "it is not listed among those that run").await;
     }
     finds(&home, "INSERT INTO running VALUES (3)", "operation", "it is listed among").await;
-    finds(&home, "INSERT INTO running VALUES (99)", "the book", "notes of what runs").await;
+    finds(&home, "INSERT INTO running VALUES (99)", "the ledger", "notes of what runs").await;
 }
 
 crate::scratch::on_every_store! {

@@ -169,7 +169,7 @@ async fn rotate(
     api_key: &Value,
     reason: Option<&Reason>,
 ) -> Result<String> {
-    let of = "a key whose secret was not told";
+    let of = "a key whose secret was not shown";
     for attempt in 0..ROTATIONS_MAX {
         let key = keys.derive(&format!("rotate {} {attempt}", text(api_key, "id")));
         let body = json!({ "grace_seconds": 0, "reason": reason.map(Reason::as_typed) });

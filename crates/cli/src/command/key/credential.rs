@@ -112,7 +112,7 @@ async fn name_taken(desk: &Desk<'_>, wallet: &Value, name: &str) -> Result<Comma
     let others = desk.door.list("/api_keys", &query, None).await;
     let others = others.map_err(|error| error.because("the API key was not issued"))?.rows;
     let is_revoked = others.iter().any(|other| !member(other, "revoked_at").is_null());
-    let why = if is_revoked { ": it is revoked, and keeps its name in the book" } else { "" };
+    let why = if is_revoked { ": it is revoked, and its name stays taken" } else { "" };
     Ok(anyhow!("there is an API key named {name} already{why}; choose another name").into())
 }
 
@@ -145,6 +145,6 @@ pub(super) async fn rotate(
     desk.output.object(&printed(rotated), &made)?;
     note(if is_told { KEEP } else { TOLD });
     // Stored answers are sealed with the secret of the credential of their request.
-    note("answers that were sealed for an earlier credential open with that one alone");
+    note("answers that were sealed for an earlier credential open only with that one");
     Ok(())
 }

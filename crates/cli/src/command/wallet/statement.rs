@@ -62,7 +62,7 @@ pub(super) async fn export(
     let path = format!("/wallets/{}/statement", text(wallet, "id"));
     let [from, to] = [period.from, period.to].map(|bound| bound.map(rfc3339));
     let query = [("from", from), ("to", to)];
-    desk.door.download((&path, &given(&query)), file, "the book was not read").await?;
+    desk.door.download((&path, &given(&query)), file, "the ledger was not read").await?;
     Ok(())
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn show(desk: &Desk<'_>, wallet: &Value, order: &StatementOrder
             ("cursor", cursor.take()),
         ];
         let page = desk.door.get(&path, &given(&query)).await;
-        let page = page.map_err(|error| error.because("the book was not read"))?;
+        let page = page.map_err(|error| error.because("the ledger was not read"))?;
         let older = member(&page, "entries").as_array().cloned().unwrap_or_default();
         entries.splice(0..0, older);
         let closing: &Value = closing.get_or_insert_with(|| member(&page, "closing").clone());

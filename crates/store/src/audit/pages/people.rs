@@ -78,7 +78,7 @@ pub(super) async fn check(
     if page.last.is_none() {
         for table in OF_PEOPLE {
             let of_nobody = "NOT EXISTS (SELECT 1 FROM people AS p WHERE p.id = t.person_id)";
-            let sentence = format!("{} belong to nobody", table.replace('_', " "));
+            let sentence = format!("{} have no owner", table.replace('_', " "));
             report_orphans(db, (table, of_nobody), &sentence, found).await?;
         }
     }
@@ -216,31 +216,34 @@ impl Standing {
                 None => {
                     found.report(
                         subject,
-                        format!("no row of the trail gave it the role {authority}"),
+                        format!("no row of the audit log gave it the role {authority}"),
                     );
                 }
                 Some(same) if same == &(*at, *by) => {}
                 Some(other) => {
                     let [given, told] = [&(*at, *by), other].map(render_giving);
-                    let sentence =
-                        format!("it has had the role {authority} {given}, the trail says {told}");
+                    let sentence = format!(
+                        "it has had the role {authority} {given}, the audit log has {told}"
+                    );
                     found.report(subject, sentence);
                 }
             }
         }
         for authority in told.grants.keys().filter(|it| !self.grants.contains_key(*it)) {
-            found
-                .report(subject, format!("its role {authority} is gone, the trail never ended it"));
+            found.report(
+                subject,
+                format!("its role {authority} is gone, the audit log never ended it"),
+            );
         }
         if self.password != told.password {
             let [set, told] = [self.password, told.password]
                 .map(|at| at.map_or_else(|| "never".to_owned(), |at| at.as_micros().to_string()));
-            let sentence = format!("its password was set at {set}, the trail says {told}");
+            let sentence = format!("its password was set at {set}, the audit log has {told}");
             found.report(subject, sentence);
         }
         for (id, link) in &self.links {
             if told.links.get(id) != Some(link) {
-                found.report(subject, format!("its link {id} is not as the trail made it"));
+                found.report(subject, format!("its link {id} is not as the audit log has it"));
             }
         }
         for id in told.links.keys().filter(|id| !self.links.contains_key(*id)) {

@@ -164,7 +164,7 @@ impl AuditedPosting {
                 Origin::Details => "it has details as administration writes them",
                 Origin::Wallet => "administration made its wallet",
             };
-            let sentence = format!("no row of the trail made it, and {sign}");
+            let sentence = format!("no row of the audit log made it, and {sign}");
             found.report(Subject::Posting(*id), sentence);
         }
         if let PostingKind::Refund(operation) = kind

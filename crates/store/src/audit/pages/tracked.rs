@@ -90,7 +90,7 @@ const API_KEYS: TrackedThing<ApiKey> = TrackedThing {
                 "audit AS a WHERE a.thing_id = k.wallet_id AND a.use_case = '{create}'"
             ))
         },
-        missing: "no row of the trail issued it, and administration made its wallet",
+        missing: "no row of the audit log issued it, and administration made its wallet",
     }),
 };
 

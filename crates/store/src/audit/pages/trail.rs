@@ -61,18 +61,18 @@ pub(super) async fn check(
         };
         let next = head.seq.saturating_add(1);
         if row.seq != next {
-            found.missing("rows of the trail", signed(next), signed(row.seq).saturating_sub(1));
+            found.missing("rows of the audit log", signed(next), signed(row.seq).saturating_sub(1));
         } else if !options.secrets.is_empty() {
             match options.secrets.iter().find(|secret| secret.id() == row.server_secret) {
                 Some(secret) if row.follows(head, &secret.trail_key()) => {}
                 Some(_) => found.report(
                     Subject::Book,
-                    format!("row {} of its trail was not written by a gateway", row.seq),
+                    format!("row {} of its audit log was not written by a gateway", row.seq),
                 ),
                 None => found.report(
                     Subject::Book,
                     format!(
-                        "row {} of its trail was written with the server secret {}, which is not \
+                        "row {} of its audit log was written with the server secret {}, which is not \
                          configured",
                         row.seq, row.server_secret
                     ),
@@ -83,7 +83,7 @@ pub(super) async fn check(
         check_posting(&row, &postings, found);
         check_request(&row, &request(&mut cells), &options.secrets, found);
         if options.since.is_some_and(|since| since.seq == head.seq && since != head) {
-            let sentence = format!("row {} of its trail is another one than it was", head.seq);
+            let sentence = format!("row {} of its audit log is another one than it was", head.seq);
             found.report(Subject::Book, sentence);
         }
     }
@@ -91,7 +91,7 @@ pub(super) async fn check(
         return Ok(Some(signed(head.seq)));
     }
     if let Some(since) = options.since.filter(|since| since.seq > head.seq) {
-        let sentence = format!("its trail ends at row {}, before row {}", head.seq, since.seq);
+        let sentence = format!("its audit log ends at row {}, before row {}", head.seq, since.seq);
         found.report(Subject::Book, sentence);
     }
     check_head(db, found).await?;
@@ -165,7 +165,7 @@ async fn report_missing(
         let mut read = || Ok::<_, BadRow>((cells.int()?, cells.text()?, cells.bytes()?));
         let (seq, kind, id) = read().map_err(ReadError::Row)?;
         if let Some(subject) = Thing::from_row(&kind, id).and_then(subject_of) {
-            let sentence = format!("row {seq} of the trail tells of it, and it is not there");
+            let sentence = format!("row {seq} of the audit log names it, and it does not exist");
             found.report(subject, sentence);
         }
     }
@@ -199,22 +199,23 @@ fn check_posting(
     }
     let subject = Subject::Posting(id);
     let Some(MadePosting { posting, details, created_at }) = postings.get(&id) else {
-        let sentence = format!("row {} of the trail made it, and it is not there", row.seq);
+        let sentence = format!("row {} of the audit log made it, and it does not exist", row.seq);
         return found.report(subject, sentence);
     };
     if *created_at != row.at {
         let (at, told) = (created_at.as_micros(), row.at.as_micros());
-        let sentence = format!("it was made at {at}, row {} of the trail says at {told}", row.seq);
+        let sentence =
+            format!("it was made at {at}, row {} of the audit log has at {told}", row.seq);
         found.report(subject, sentence);
     }
     for (field, value) in posting.trail_fields().into_iter().chain(details.trail_fields(posting)) {
         let change = row.changes.iter().find(|change| change.field == field);
         let told = change.and_then(|change| change.after.as_deref());
         if told != value.as_deref() {
-            let [value, told] = [value.as_deref(), told].map(|it| it.unwrap_or("nothing"));
+            let [value, told] = [value.as_deref(), told].map(|it| it.unwrap_or("none"));
             let seq = row.seq;
             let sentence = format!(
-                "its {field} is {value}, it was made with {told} by row {seq} of the trail"
+                "its {field} is {value}, it was made with {told} by row {seq} of the audit log"
             );
             found.report(subject, sentence);
         }
@@ -266,7 +267,10 @@ fn check_request(
         Ok(None) => "is bound no more".to_owned(),
         Err(error) => format!("is bound to what cannot be read: {error}"),
     };
-    found.report(Subject::Book, format!("the request key of row {} of its trail {wrong}", row.seq));
+    found.report(
+        Subject::Book,
+        format!("the request key of row {} of its audit log {wrong}", row.seq),
+    );
 }
 
 /// True unless the canonical digest of a row's request has another MAC than the row's server secret makes.
@@ -320,8 +324,10 @@ async fn check_head(db: &ReadTransaction, found: &mut Verification) -> Result<()
     let last = first(db, LAST, []).await?.unwrap_or(TrailHead::EMPTY);
     if head != Some(last) {
         let head = head.map_or_else(|| "missing".to_owned(), |head| head.to_string());
-        found
-            .report(Subject::Book, format!("the head of its trail is {head}, its last row {last}"));
+        found.report(
+            Subject::Book,
+            format!("the latest checksum of its audit log is {head}, its last row {last}"),
+        );
     }
     Ok(())
 }

@@ -150,11 +150,11 @@ impl TrailRecord {
         found: &mut Verification,
     ) {
         match &self.made {
-            None => found.report(subject, "no row of the trail made it"),
+            None => found.report(subject, "no row of the audit log made it"),
             Some(made) if (made.at, made.by) != (at, by) => {
                 let (at, told) = (at.as_micros(), made.at.as_micros());
                 let sentence = format!(
-                    "it was made at {at} by {by}, row {} of the trail says at {told} by {}",
+                    "it was made at {at} by {by}, row {} of the audit log has at {told} by {}",
                     made.seq, made.by
                 );
                 found.report(subject, sentence);
@@ -167,7 +167,8 @@ impl TrailRecord {
     pub(super) fn check_moment(&self, subject: Subject, at: Timestamp, found: &mut Verification) {
         let Some(made) = self.made.as_ref().filter(|made| made.at != at) else { return };
         let (at, told) = (at.as_micros(), made.at.as_micros());
-        let sentence = format!("it was made at {at}, row {} of the trail says at {told}", made.seq);
+        let sentence =
+            format!("it was made at {at}, row {} of the audit log has at {told}", made.seq);
         found.report(subject, sentence);
     }
 
@@ -183,9 +184,9 @@ impl TrailRecord {
             let Some((told, seq)) = self.fields.get(field).cloned().or(nothing) else { continue };
             if told != value {
                 let [value, told] =
-                    [value, told].map(|value| value.unwrap_or_else(|| "nothing".to_owned()));
+                    [value, told].map(|value| value.unwrap_or_else(|| "none".to_owned()));
                 let sentence =
-                    format!("its {field} is {value}, row {seq} of the trail says {told}");
+                    format!("its {field} is {value}, row {seq} of the audit log has {told}");
                 found.report(subject, sentence);
             }
         }
@@ -207,7 +208,7 @@ impl TrailRecord {
             firsts += usize::from(maker.is_none());
             let made_at = maker.map_or(made.at, |maker| maker.at);
             if credential.created_at != made_at || (maker.is_none() && firsts > 1) {
-                let sentence = format!("no row of the trail made its credential {id}");
+                let sentence = format!("no row of the audit log made its credential {id}");
                 found.report(subject, sentence);
                 continue;
             }
@@ -218,14 +219,16 @@ impl TrailRecord {
                     .map(|at| at.map_or_else(|| "never".to_owned(), |at| at.to_string()));
                 found.report(
                     subject,
-                    format!("its credential {id} ends {ends_at}, the trail says {said}"),
+                    format!("its credential {id} ends {ends_at}, the audit log has {said}"),
                 );
             }
         }
         let made = self.rotations.len().saturating_add(1);
         if credentials.len() < made {
-            let sentence =
-                format!("it has {} credentials, rows of the trail made {made}", credentials.len());
+            let sentence = format!(
+                "it has {} credentials, rows of the audit log made {made}",
+                credentials.len()
+            );
             found.report(subject, sentence);
         }
     }

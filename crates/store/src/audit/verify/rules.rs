@@ -147,10 +147,10 @@ fn check_result(
                 check_shape(shape, wrong);
             }
             if is_nobodys {
-                wrong.push("its result is sealed for a credential that is nobody's".to_owned());
+                wrong.push("its result is sealed for a credential without an owner".to_owned());
             }
             if finished_at != operation.phase.finished_at() {
-                wrong.push("its result says another moment than its row".to_owned());
+                wrong.push("its result has another moment than its row".to_owned());
             }
             if api_key.is_some_and(|api_key: ApiKeyId| api_key != operation.api_key) {
                 wrong.push("its result is sealed for another API key".to_owned());

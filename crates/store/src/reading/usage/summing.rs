@@ -96,7 +96,7 @@ impl Store {
     ) -> Result<SummingProgress, Unavailable> {
         // Before the snapshot: what was committed since is in it.
         if self.dialect() == Dialect::Postgres && self.has_long_writes().await? {
-            tracing::info!("usage is not summed while somebody writes for minutes");
+            tracing::info!("usage is not summed while a transaction stays open for minutes");
             return Ok(SummingProgress::Done);
         }
         let step = self.summing_transaction(move |db| Box::pin(step(db, age))).await?;

@@ -120,42 +120,42 @@ const BROKEN: &[BrokenRow] = &[
         "INSERT INTO admin_keys (id, name, role, created_at, created_by)
      VALUES (<id>, 'mine', 'owner', 7, 'local')",
         "admin key",
-        "no row of the trail made it",
+        "no row of the audit log made it",
     ),
     (
         "UPDATE admin_keys SET created_at = 7 WHERE id = <key>",
         "admin key",
-        "it was made at 7 by local, row 2 of the trail says",
+        "it was made at 7 by local, row 2 of the audit log has",
     ),
     (
         "UPDATE admin_keys SET created_by = '<nobody>' WHERE id = <key>",
         "admin key",
-        "row 2 of the trail says at",
+        "row 2 of the audit log has at",
     ),
     (
         "UPDATE admin_keys SET name = 'another' WHERE id = <key>",
         "admin key",
-        "its name is another, row 2 of the trail says one",
+        "its name is another, row 2 of the audit log has one",
     ),
     (
         "UPDATE admin_keys SET role = 'auditor' WHERE id = <key>",
         "admin key",
-        "its role is auditor, row 2 of the trail says owner",
+        "its role is auditor, row 2 of the audit log has owner",
     ),
     (
         "UPDATE admin_keys SET wallet_id = (SELECT id FROM wallets) WHERE id = <key>",
         "admin key",
-        "row 2 of the trail says nothing",
+        "row 2 of the audit log has none",
     ),
     (
         "UPDATE admin_keys SET ends_at = 7 WHERE id = <key>",
         "admin key",
-        "its ends_at is 7, row 2 of the trail says nothing",
+        "its ends_at is 7, row 2 of the audit log has none",
     ),
     (
         "UPDATE admin_keys SET revoked_at = NULL WHERE name = 'two'",
         "admin key",
-        "its revoked_at is nothing",
+        "its revoked_at is none",
     ),
     (
         "UPDATE admin_keys SET role = 'king' WHERE id = <key>",
@@ -165,59 +165,59 @@ const BROKEN: &[BrokenRow] = &[
     (
         "DELETE FROM admin_keys WHERE id = <key>",
         "admin key",
-        "row 2 of the trail tells of it, and it is not there",
+        "row 2 of the audit log names it, and it does not exist",
     ),
     (
         "INSERT INTO admin_credentials SELECT <id>, admin_key_id, verifier, server_secret, created_at, NULL
      FROM admin_credentials WHERE admin_key_id = <key> AND ends_at IS NULL",
         "admin key",
-        "no row of the trail made its credential",
+        "no row of the audit log made its credential",
     ),
     (
         "INSERT INTO admin_credentials SELECT <id>, admin_key_id, verifier, server_secret, created_at, ends_at
      FROM admin_credentials WHERE admin_key_id = <key> AND ends_at IS NOT NULL",
         "admin key",
-        "no row of the trail made its credential",
+        "no row of the audit log made its credential",
     ),
     (
         "UPDATE admin_credentials SET created_at = 7 WHERE admin_key_id = <key> AND ends_at IS NULL",
         "admin key",
-        "no row of the trail made its credential",
+        "no row of the audit log made its credential",
     ),
     (
         "DELETE FROM admin_credentials WHERE admin_key_id = <key> AND ends_at IS NULL",
         "admin key",
-        "it has 1 credentials, rows of the trail made 2",
+        "it has 1 credentials, rows of the audit log made 2",
     ),
     (
         "UPDATE admin_credentials SET ends_at = NULL",
         "admin key",
-        "ends never, the trail says",
+        "ends never, the audit log has",
     ),
     (
         "UPDATE admin_credentials SET verifier = zeroblob(31)",
-        "the book",
+        "the ledger",
         "credentials belong to no admin key, or can be none",
     ),
     (
         "UPDATE admin_credentials SET server_secret = zeroblob(7)",
-        "the book",
+        "the ledger",
         "credentials belong to no admin key, or can be none",
     ),
     (
         "UPDATE admin_credentials SET admin_key_id = <id> WHERE admin_key_id = <key>",
-        "the book",
+        "the ledger",
         "credentials belong to no admin key, or can be none",
     ),
     (
         "INSERT INTO people (id, created_at, created_by) VALUES (<id>, 7, 'local')",
         "person",
-        "no row of the trail made it",
+        "no row of the audit log made it",
     ),
     (
         "UPDATE people SET ended_at = NULL WHERE email IS NULL",
         "person",
-        "its ended_at is nothing",
+        "its ended_at is none",
     ),
     (
         "UPDATE people SET created_at = 7 WHERE id = <ada>",
@@ -232,17 +232,17 @@ const BROKEN: &[BrokenRow] = &[
     (
         "DELETE FROM people WHERE id = <ada>",
         "person",
-        "of the trail tells of it, and it is not there",
+        "of the audit log names it, and it does not exist",
     ),
     (
         "<grant> VALUES (<bob>, 'owner', 7, 'local')",
         "person",
-        "no row of the trail gave it the role owner",
+        "no row of the audit log gave it the role owner",
     ),
     (
         "<grant> VALUES (<dan>, 'support', 7, 'local')",
         "person",
-        "no row of the trail gave it the role support",
+        "no row of the audit log gave it the role support",
     ),
     (
         "<grant> VALUES (<ada>, 'king', 7, 'local')",
@@ -252,7 +252,7 @@ const BROKEN: &[BrokenRow] = &[
     (
         "UPDATE person_grants SET granted_at = 7 WHERE person_id = <ada>",
         "person",
-        "it has had the role owner since 7 by local, the trail says since",
+        "it has had the role owner since 7 by local, the audit log has since",
     ),
     (
         "UPDATE person_grants SET granted_by = '<nobody>' WHERE person_id = <ada>",
@@ -262,18 +262,18 @@ const BROKEN: &[BrokenRow] = &[
     (
         "DELETE FROM person_grants WHERE person_id = <ada>",
         "person",
-        "its role owner is gone, the trail never ended it",
+        "its role owner is gone, the audit log never ended it",
     ),
     (
         "INSERT INTO person_passwords SELECT <eve>, hash, 7 FROM person_passwords
      WHERE person_id = <ada>",
         "person",
-        "its password was set at 7, the trail says never",
+        "its password was set at 7, the audit log has never",
     ),
     (
         "UPDATE person_passwords SET set_at = 7 WHERE person_id = <ada>",
         "person",
-        "its password was set at 7, the trail says",
+        "its password was set at 7, the audit log has",
     ),
     (
         "DELETE FROM person_passwords WHERE person_id = <ada>",
@@ -283,32 +283,32 @@ const BROKEN: &[BrokenRow] = &[
     (
         "UPDATE person_links SET role = 'owner' WHERE person_id = <bob>",
         "person",
-        "is not as the trail made it",
+        "is not as the audit log has it",
     ),
     (
         "UPDATE person_links SET used_at = NULL WHERE person_id = <ada>",
         "person",
-        "is not as the trail made it",
+        "is not as the audit log has it",
     ),
     (
         "UPDATE person_links SET expires_at = 7 WHERE person_id = <bob>",
         "person",
-        "is not as the trail made it",
+        "is not as the audit log has it",
     ),
     (
         "UPDATE person_links SET id = <id> WHERE person_id = <bob>",
         "person",
-        "is not as the trail made it",
+        "is not as the audit log has it",
     ),
     (
         "UPDATE person_links SET created_by = '<nobody>' WHERE person_id = <bob>",
         "person",
-        "is not as the trail made it",
+        "is not as the audit log has it",
     ),
     (
         "UPDATE person_links SET person_id = <dan> WHERE person_id = <eve>",
         "person",
-        "is not as the trail made it",
+        "is not as the audit log has it",
     ),
     (
         "DELETE FROM person_links WHERE person_id = <eve>",
@@ -318,7 +318,7 @@ const BROKEN: &[BrokenRow] = &[
     (
         "UPDATE person_wallet_links SET role = 'holder_admin' WHERE person_id = <bob>",
         "person",
-        "is not as the trail made it",
+        "is not as the audit log has it",
     ),
     (
         "DELETE FROM person_wallet_links WHERE person_id = <bob>",
@@ -332,31 +332,31 @@ const BROKEN: &[BrokenRow] = &[
     ),
     (
         "<grant> VALUES (<id>, 'owner', 7, 'local')",
-        "the book",
-        "1 person grants belong to nobody",
+        "the ledger",
+        "1 person grants have no owner",
     ),
     (
         "UPDATE person_links SET person_id = <id> WHERE person_id = <bob>",
-        "the book",
-        "1 person links belong to nobody",
+        "the ledger",
+        "1 person links have no owner",
     ),
     (
         "UPDATE person_passwords SET person_id = <id> WHERE person_id = <bob>",
-        "the book",
-        "1 person passwords belong to nobody",
+        "the ledger",
+        "1 person passwords have no owner",
     ),
     (
         "INSERT INTO sessions (id, person_id, token, role, created_at, last_seen_at, signed_in_at, address)
          VALUES (<id>, <id>, zeroblob(32), 'owner', 7, 7, 7, '192.0.2.1')",
-        "the book",
-        "1 sessions belong to nobody",
+        "the ledger",
+        "1 sessions have no owner",
     ),
     (
         "INSERT INTO webhooks SELECT 99, <id>, wallet_id, url, kinds, 'mine', generation, rotated_at,
      server_secret, previous_secret, edited, created_at, created_by, disabled_at, disabled_reason,
      dead_in_a_row FROM webhooks WHERE description = 'edited'",
         "webhook",
-        "no row of the trail made it",
+        "no row of the audit log made it",
     ),
     (
         "UPDATE webhooks SET created_at = 7 WHERE description = 'edited'",
@@ -366,7 +366,7 @@ const BROKEN: &[BrokenRow] = &[
     (
         "UPDATE webhooks SET wallet_id = NULL WHERE description = 'edited'",
         "webhook",
-        "its wallet_id is nothing",
+        "its wallet_id is none",
     ),
     (
         "UPDATE webhooks SET url = 'https://thief.example.com/' WHERE description = 'edited'",
@@ -396,7 +396,7 @@ const BROKEN: &[BrokenRow] = &[
     (
         "UPDATE webhooks SET disabled_at = NULL, disabled_reason = NULL WHERE description = 'asked'",
         "webhook",
-        "its disabled_at is nothing, row",
+        "its disabled_at is none, row",
     ),
     (
         "UPDATE webhooks SET disabled_reason = 'gone' WHERE description = 'asked'",
@@ -416,7 +416,7 @@ const BROKEN: &[BrokenRow] = &[
     (
         "DELETE FROM webhooks WHERE description = 'edited'",
         "webhook",
-        "of the trail tells of it, and it is not there",
+        "of the audit log names it, and it does not exist",
     ),
 ];
 

@@ -76,9 +76,9 @@ async fn each_half_of_a_rule_is_broken_alone(home: &impl Home) {
 async fn codes_beside_those_of_counters_are_nobodys(home: &impl Home) {
     for code in [-1, 6] {
         let other = format!("UPDATE counters SET counter = {code} WHERE counter = 2");
-        finds_all(home, &other, "the book", &["counters belong to no API key"]).await;
+        finds_all(home, &other, "the ledger", &["counters belong to no API key"]).await;
         let other = format!("UPDATE counters SET counter = {code} WHERE counter = 0");
-        finds_all(home, &other, "the book", &["counters belong to no API key"]).await;
+        finds_all(home, &other, "the ledger", &["counters belong to no API key"]).await;
     }
 }
 

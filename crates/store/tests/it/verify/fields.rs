@@ -106,12 +106,12 @@ const POSTINGS: &[BrokenRow] = &[
     (
         "UPDATE posting_details SET note = NULL WHERE source IS NULL",
         "posting",
-        "its note is nothing, it was made with invoice 7 by row 3",
+        "its note is none, it was made with invoice 7 by row 3",
     ),
     (
         "DELETE FROM posting_details WHERE source = 'stripe'",
         "posting",
-        "its source is nothing, it was made with stripe by row 2",
+        "its source is none, it was made with stripe by row 2",
     ),
     (
         "UPDATE postings SET reason = 'theft' WHERE kind = 'adjustment'",
@@ -121,7 +121,7 @@ const POSTINGS: &[BrokenRow] = &[
     (
         "UPDATE postings SET created_at = 7 WHERE kind = 'deposit'",
         "posting",
-        "it was made at 7, row 2 of the trail says at",
+        "it was made at 7, row 2 of the audit log has at",
     ),
 ];
 
@@ -129,62 +129,62 @@ const API_KEYS: &[BrokenRow] = &[
     (
         "UPDATE api_keys SET name = 'another' WHERE name = 'one'",
         "API key",
-        "its name is another, row 4 of the trail says one",
+        "its name is another, row 4 of the audit log has one",
     ),
     (
         "UPDATE api_keys SET external_id = 'seat 2' WHERE name = 'one'",
         "API key",
-        "its external_id is seat 2, row 7 of the trail says seat 1",
+        "its external_id is seat 2, row 7 of the audit log has seat 1",
     ),
     (
         "UPDATE api_keys SET requests_per_minute = 10 WHERE name = 'one'",
         "API key",
-        "its requests_per_minute is 10, row 7 of the trail says 9",
+        "its requests_per_minute is 10, row 7 of the audit log has 9",
     ),
     (
         "UPDATE api_keys SET requests_per_minute = 10 WHERE name = 'three'",
         "API key",
-        "its requests_per_minute is 10, row 6 of the trail says nothing",
+        "its requests_per_minute is 10, row 6 of the audit log has none",
     ),
     (
         "UPDATE api_keys SET tokens_per_minute = NULL WHERE name = 'one'",
         "API key",
-        "its tokens_per_minute is nothing, row 7 of the trail says 900",
+        "its tokens_per_minute is none, row 7 of the audit log has 900",
     ),
     (
         "UPDATE api_keys SET concurrency = 4 WHERE name = 'one'",
         "API key",
-        "its concurrency is 4, row 7 of the trail says 3",
+        "its concurrency is 4, row 7 of the audit log has 3",
     ),
     (
         "UPDATE api_keys SET spend_micros = 7000 WHERE name = 'one'",
         "API key",
-        "its spend_micros is 7000, row 7 of the trail says 700",
+        "its spend_micros is 7000, row 7 of the audit log has 700",
     ),
     (
         "UPDATE api_keys SET spend_window = 'month' WHERE name = 'one'",
         "API key",
-        "its spend_window is month, row 7 of the trail says day",
+        "its spend_window is month, row 7 of the audit log has day",
     ),
     (
         "UPDATE api_keys SET models = NULL WHERE name = 'one'",
         "API key",
-        "its models is nothing, row 7 of the trail says",
+        "its models is none, row 7 of the audit log has",
     ),
     (
         "UPDATE api_keys SET balance = 'hidden' WHERE name = 'one'",
         "API key",
-        "its balance is hidden, row 4 of the trail says shown",
+        "its balance is hidden, row 4 of the audit log has shown",
     ),
     (
         "UPDATE api_keys SET usage = 'wallet' WHERE name = 'one'",
         "API key",
-        "its usage is wallet, row 4 of the trail says key",
+        "its usage is wallet, row 4 of the audit log has key",
     ),
     (
         "UPDATE api_keys SET ends_at = NULL WHERE name = 'one'",
         "API key",
-        "its ends_at is nothing, row 7 of the trail says",
+        "its ends_at is none, row 7 of the audit log has",
     ),
     (
         "UPDATE api_keys SET wallet_id = (SELECT id FROM wallets WHERE name = 'closed')
@@ -195,22 +195,22 @@ const API_KEYS: &[BrokenRow] = &[
     (
         "UPDATE api_keys SET suspended_at = 7 WHERE name = 'three'",
         "API key",
-        "its suspended_at is 7, row 6 of the trail says nothing",
+        "its suspended_at is 7, row 6 of the audit log has none",
     ),
     (
         "UPDATE api_keys SET revoked_at = NULL WHERE name = 'two'",
         "API key",
-        "its revoked_at is nothing",
+        "its revoked_at is none",
     ),
     (
         "UPDATE api_keys SET revoked_at = NULL WHERE name = 'of a closed wallet'",
         "API key",
-        "its revoked_at is nothing",
+        "its revoked_at is none",
     ),
     (
         "UPDATE api_keys SET created_at = 7 WHERE name = 'one'",
         "API key",
-        "it was made at 7, row 4 of the trail says at",
+        "it was made at 7, row 4 of the audit log has at",
     ),
 ];
 
@@ -219,35 +219,35 @@ const CREDENTIALS: &[BrokenRow] = &[
     (
         "UPDATE credentials SET created_at = 7 WHERE api_key_id = <one> AND ends_at IS NULL",
         "API key",
-        "no row of the trail made its credential",
+        "no row of the audit log made its credential",
     ),
     (
         "UPDATE credentials SET created_at = 7 WHERE api_key_id = <one> AND ends_at IS NOT NULL",
         "API key",
-        "no row of the trail made its credential",
+        "no row of the audit log made its credential",
     ),
     (
         "INSERT INTO credentials SELECT <id>, api_key_id, verifier, server_secret, created_at, ends_at
          FROM credentials WHERE api_key_id = <one> AND ends_at IS NOT NULL",
         "API key",
-        "no row of the trail made its credential",
+        "no row of the audit log made its credential",
     ),
     (
         "UPDATE credentials SET ends_at = 7 WHERE api_key_id = <one> AND ends_at IS NULL",
         "API key",
-        "ends 7, the trail says never",
+        "ends 7, the audit log has never",
     ),
     (
         "UPDATE credentials SET ends_at = ends_at + 1
          WHERE api_key_id = <one> AND ends_at IS NOT NULL",
         "API key",
-        "the trail says",
+        "the audit log has",
     ),
     (
         "UPDATE credentials SET ends_at = NULL
          WHERE api_key_id = (SELECT k.id FROM api_keys AS k WHERE k.name = 'two')",
         "API key",
-        "ends never, the trail says",
+        "ends never, the audit log has",
     ),
 ];
 
@@ -255,22 +255,22 @@ const WALLETS: &[BrokenRow] = &[
     (
         "UPDATE wallets SET name = 'another' WHERE name = 'acme'",
         "wallet",
-        "its name is another, row 1 of the trail says acme",
+        "its name is another, row 1 of the audit log has acme",
     ),
     (
         "UPDATE wallets SET external_id = NULL WHERE name = 'acme'",
         "wallet",
-        "its external_id is nothing, row 1 of the trail says customer of acme",
+        "its external_id is none, row 1 of the audit log has customer of acme",
     ),
     (
         "UPDATE wallets SET currency = 'EUR' WHERE name = 'acme'",
         "wallet",
-        "its currency is EUR, row 1 of the trail says USD",
+        "its currency is EUR, row 1 of the audit log has USD",
     ),
     (
         "UPDATE wallets SET created_at = 7 WHERE name = 'acme'",
         "wallet",
-        "it was made at 7, row 1 of the trail says at",
+        "it was made at 7, row 1 of the audit log has at",
     ),
 ];
 
@@ -278,60 +278,60 @@ const WALLETS: &[BrokenRow] = &[
 const REQUESTS: &[BrokenRow] = &[
     (
         "DELETE FROM admin_requests WHERE request_key = <first>",
-        "the book",
-        "the request key of row 1 of its trail is bound no more",
+        "the ledger",
+        "the request key of row 1 of its audit log is bound no more",
     ),
     (
         "UPDATE admin_requests SET actor = 'key:<nobody>' WHERE request_key = <first>",
-        "the book",
-        "the request key of row 1 of its trail is bound no more",
+        "the ledger",
+        "the request key of row 1 of its audit log is bound no more",
     ),
     (
         "UPDATE admin_requests SET request_key = <id> WHERE request_key = <first>",
-        "the book",
-        "the request key of row 1 of its trail is bound no more",
+        "the ledger",
+        "the request key of row 1 of its audit log is bound no more",
     ),
     (
         "UPDATE admin_requests SET digest = <id32> WHERE request_key = <first>",
-        "the book",
-        "the request key of row 1 of its trail is bound to another request",
+        "the ledger",
+        "the request key of row 1 of its audit log is bound to another request",
     ),
     (
         "UPDATE admin_requests SET created_at = 7 WHERE request_key = <first>",
-        "the book",
-        "the request key of row 1 of its trail is bound to another request",
+        "the ledger",
+        "the request key of row 1 of its audit log is bound to another request",
     ),
     (
         "UPDATE admin_requests SET things = 'wallet:<nobody>' WHERE request_key = <first>",
-        "the book",
-        "the request key of row 1 of its trail is bound to another request",
+        "the ledger",
+        "the request key of row 1 of its audit log is bound to another request",
     ),
     (
         "UPDATE admin_requests SET things = things || ',wallet:<nobody>' WHERE request_key = <first>",
-        "the book",
-        "the request key of row 1 of its trail is bound to another request",
+        "the ledger",
+        "the request key of row 1 of its audit log is bound to another request",
     ),
     (
         "UPDATE admin_requests SET things = 'gift' WHERE request_key = <first>",
-        "the book",
-        "the request key of row 1 of its trail is bound to what cannot be read",
+        "the ledger",
+        "the request key of row 1 of its audit log is bound to what cannot be read",
     ),
     (
         "UPDATE admin_requests SET digest = <id> WHERE request_key = <first>",
-        "the book",
-        "the request key of row 1 of its trail is bound to what cannot be read",
+        "the ledger",
+        "the request key of row 1 of its audit log is bound to what cannot be read",
     ),
     (
         "UPDATE admin_requests SET things = substr(things, 1, 44)
          WHERE request_key = (SELECT a.request_key FROM audit AS a WHERE a.seq = 4)",
-        "the book",
-        "the request key of row 5 of its trail is bound to another request",
+        "the ledger",
+        "the request key of row 5 of its audit log is bound to another request",
     ),
     (
         "DELETE FROM admin_requests
          WHERE request_key = (SELECT a.request_key FROM audit AS a WHERE a.seq = 4)",
-        "the book",
-        "the request key of row 6 of its trail is bound no more",
+        "the ledger",
+        "the request key of row 6 of its audit log is bound no more",
     ),
 ];
 

@@ -212,13 +212,14 @@ async fn rows_of_the_trail_follow_one_another_across_pages(home: &impl Home) {
     // The last row of a page, and the first of the next one.
     for row in [1_000, 1_001] {
         raw.run(&format!("UPDATE audit SET reason = 'another' WHERE seq = {row}")).await;
-        let sentence = format!("the book: row {row} of its trail was not written by a gateway");
+        let sentence =
+            format!("the ledger: row {row} of its audit log was not written by a gateway");
         assert_eq!(told().await, [sentence]);
         raw.run(&format!("UPDATE audit SET reason = 'because' WHERE seq = {row}")).await;
     }
     raw.run("DELETE FROM audit WHERE seq = 1000").await;
     let told = told().await;
-    let gap = "the book: its rows of the trail 1000 to 1000 are missing".to_owned();
+    let gap = "the ledger: its rows of the audit log 1000 to 1000 are missing".to_owned();
     assert!(told.contains(&gap), "{told:?}");
 }
 
@@ -245,7 +246,7 @@ async fn every_page_of_what_administration_makes_is_checked(home: &impl Home) {
         );
         raw.run(&sql).await;
         let found = home.store().verify().await.unwrap().mismatches;
-        let untold = found.iter().filter(|it| it.sentence == "no row of the trail made it");
+        let untold = found.iter().filter(|it| it.sentence == "no row of the audit log made it");
         assert_eq!(untold.count(), 401, "{table}: {found:#?}");
         let name = table.split(' ').next().unwrap();
         raw.run(&format!("DELETE FROM {name}")).await;

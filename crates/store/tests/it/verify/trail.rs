@@ -60,7 +60,7 @@ async fn postings_that_were_changed_with_their_balances_are_found(home: &impl Ho
     // The last one: there is no gap behind it.
     let gone = "DELETE FROM postings WHERE kind = 'refund';
         UPDATE wallets SET available = available - 5 WHERE name <> 'acme'";
-    finds(home, gone, "row 7 of the trail made it, and it is not there").await;
+    finds(home, gone, "row 7 of the audit log made it, and it does not exist").await;
 }
 
 async fn refunds_that_were_moved_where_they_fit_are_found(home: &impl Home) {
@@ -86,11 +86,11 @@ async fn terms_of_wallets_that_were_changed_by_hand_are_found(home: &impl Home) 
     let broken = [
         (
             "key_spend = 7000 WHERE name = 'acme'",
-            "its key_spend_micros is 7000, row 2 of the trail",
+            "its key_spend_micros is 7000, row 2 of the audit log",
         ),
         ("key_spend_window = 'day' WHERE name = 'acme'", "its key_spend_window is day"),
-        ("suspended_at = NULL WHERE name = 'acme'", "its suspended_at is nothing"),
-        ("closed_at = NULL WHERE name = 'closed'", "its closed_at is nothing"),
+        ("suspended_at = NULL WHERE name = 'acme'", "its suspended_at is none"),
+        ("closed_at = NULL WHERE name = 'closed'", "its closed_at is none"),
         ("low_balance = 1 WHERE name = 'closed'", "its low_balance_micros is 1"),
     ];
     assert_eq!(home.store().verify().await.unwrap().mismatches, [], "as it was written");
@@ -141,24 +141,24 @@ async fn what_administration_never_made_is_found(home: &impl Home) {
              UPDATE wallets SET available = available + 9 WHERE {wallet};"
         )
     };
-    let untold = "no row of the trail made it, and administration made its wallet";
+    let untold = "no row of the audit log made it, and administration made its wallet";
     finds_any(home, &posting("name = 'acme'"), untold).await;
     let details = "INSERT INTO posting_details (posting_id) VALUES (zeroblob(16))";
     let detailed = format!("{} {details}", posting("name <> 'acme'"));
     finds_any(home, &detailed, "and it has details as administration writes them").await;
     let key = "INSERT INTO api_keys (id, wallet_id, name, balance, created_at)
         SELECT zeroblob(16), id, 'mine', 'shown', 0 FROM wallets WHERE name = 'acme'";
-    finds_any(home, key, "no row of the trail issued it").await;
+    finds_any(home, key, "no row of the audit log issued it").await;
     let one = "(SELECT id FROM api_keys WHERE name = 'one')";
     let added = format!(
         "INSERT INTO credentials SELECT zeroblob(16), api_key_id, verifier, server_secret,
              created_at, NULL FROM credentials WHERE api_key_id = {one} AND ends_at IS NULL"
     );
-    finds_any(home, &added, "no row of the trail made its credential").await;
+    finds_any(home, &added, "no row of the audit log made its credential").await;
     let gone = format!("DELETE FROM credentials WHERE api_key_id = {one} AND ends_at IS NULL");
-    finds_any(home, &gone, "it has 1 credentials, rows of the trail made 2").await;
+    finds_any(home, &gone, "it has 1 credentials, rows of the audit log made 2").await;
     let longer = format!("UPDATE credentials SET ends_at = NULL WHERE api_key_id = {one}");
-    finds_any(home, &longer, "ends never, the trail says").await;
+    finds_any(home, &longer, "ends never, the audit log has").await;
     finds_any(home, "UPDATE credentials SET verifier = zeroblob(31)", "or can be none").await;
     for (gone, subject) in [
         ("DELETE FROM api_keys WHERE name = 'two'", "API key"),
@@ -169,12 +169,12 @@ async fn what_administration_never_made_is_found(home: &impl Home) {
             "operation",
         ),
     ] {
-        let sentence = "of the trail tells of it, and it is not there";
+        let sentence = "of the audit log names it, and it does not exist";
         let told = finds_any(home, gone, sentence).await;
         let is_of = |it: &String| it.starts_with(subject) && it.contains(sentence);
         assert!(told.iter().any(is_of), "{gone}: {told:#?}");
     }
-    let nobodys = "its result is sealed for a credential that is nobody's";
+    let nobodys = "its result is sealed for a credential without an owner";
     finds_any(home, "UPDATE results SET credential_id = zeroblob(16)", nobodys).await;
     // The format of a service's own results is no way round it: those name no credential at all.
     let own = "UPDATE results SET format = 0, credential_id = randomblob(16)";
@@ -190,7 +190,7 @@ async fn finds_kind<H: Home>(_: &H, sql: &str) {
     let told: Vec<&str> = found.mismatches.iter().map(|it| &*it.sentence).collect();
     let [kind, operation, reason] = <[&str; 3]>::try_from(told).unwrap();
     assert!(kind.starts_with("its kind is adjustment, it was made with refund"), "{kind}");
-    assert!(operation.starts_with("its operation_id is nothing"), "{operation}");
+    assert!(operation.starts_with("its operation_id is none"), "{operation}");
     assert!(reason.starts_with("its reason is because"), "{reason}");
 }
 
