@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use holdfast_domain::admin::listing::{AdminKeyState, Page, PageRequest};
 use holdfast_domain::admin::{
-    AccountAction, AdminBearer, AdminCredential, AdminKey, AdminKeyAction, Reach, Role, Thing,
+    AccountAction, AdminBearer, AdminCredential, AdminKey, AdminKeyAction, Reach, ResourceId, Role,
     UseCase,
 };
 use holdfast_domain::{AdminKeyId, Timestamp};
 use uuid::Uuid;
 
 use crate::api_keys::random_credential;
-use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, Result, ThingKind};
+use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, ResourceKind, Result};
 
 /// An admin key to be issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Accounts {
         refuse_beyond(principal, new.ends_at)?;
         if let Reach::Wallet(wallet) = new.reach {
             let found = self.book.wallet_record(wallet).await?;
-            found.ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
+            found.ok_or(AccountsError::NotFound(ResourceKind::Wallet))?;
         }
         let admin_key = AdminKey {
             id: AdminKeyId::from(Uuid::new_v4()),
@@ -135,7 +135,7 @@ impl Accounts {
     pub async fn admin_key(&self, principal: &Principal, id: AdminKeyId) -> Result<AdminKey> {
         principal.authorize(UseCase::AdminKeyRead)?;
         let found = self.book.admin_key(id).await?;
-        found.ok_or(AccountsError::NotFound(ThingKind::AdminKey))
+        found.ok_or(AccountsError::NotFound(ResourceKind::AdminKey))
     }
 
     fn admin_credential(&self, admin_key: AdminKeyId) -> Result<(AdminCredential, AdminBearer)> {
@@ -153,8 +153,8 @@ impl Accounts {
     }
 }
 
-fn admin_key_of(thing: &Thing) -> Option<AdminKeyId> {
-    if let Thing::AdminKey(id) = thing { Some(*id) } else { None }
+fn admin_key_of(thing: &ResourceId) -> Option<AdminKeyId> {
+    if let ResourceId::AdminKey(id) = thing { Some(*id) } else { None }
 }
 
 /// Refuses an end beyond that of the grantor, which never moves. The command judges if it has passed.

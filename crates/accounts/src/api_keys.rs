@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use aws_lc_rs::rand;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, Page, PageRequest};
-use holdfast_domain::admin::{AccountAction, ApiKeyAction, ApiKeyPatch, Role, Thing, UseCase};
+use holdfast_domain::admin::{AccountAction, ApiKeyAction, ApiKeyPatch, ResourceId, Role, UseCase};
 use holdfast_domain::credential::{ApiKey, Bearer, Credential, Grant};
 use holdfast_domain::model::ModelPattern;
 use holdfast_domain::ports::{CounterSnapshot, NewApiKey};
@@ -27,7 +27,7 @@ use uuid::Uuid;
 
 use crate::{
     Accounts, AccountsError, Edit, ExternalId, Name, Outcome, Principal, Reference, Request,
-    Result, ThingKind,
+    ResourceKind, Result,
 };
 
 /// An API key to be issued.
@@ -106,7 +106,7 @@ impl Accounts {
                 (Some(api_key), _) => api_key,
                 // Judged, and not made.
                 (None, Some((key, ..))) => key.clone().issued_at(done.at),
-                (None, None) => return Err(AccountsError::NotFound(ThingKind::ApiKey)),
+                (None, None) => return Err(AccountsError::NotFound(ResourceKind::ApiKey)),
             };
             // No secret of a key that is not there, or that another request made.
             let is_shown = !request.dry_run && !done.replayed;
@@ -222,20 +222,20 @@ impl Accounts {
         reference: &Reference,
         wallet: Option<WalletId>,
     ) -> Result<ApiKey> {
-        let missing = || AccountsError::NotFound(ThingKind::ApiKey);
+        let missing = || AccountsError::NotFound(ResourceKind::ApiKey);
         let found = match reference {
             Reference::Id(id) => self.book.api_key(ApiKeyId::from(*id)).await?,
             Reference::Name(name) => {
                 let wallet = wallet.or(principal.only_wallet());
                 let mut named = self.book.api_keys_named(name.as_str(), wallet).await?;
                 if named.len() > 1 {
-                    return Err(AccountsError::Ambiguous(ThingKind::ApiKey));
+                    return Err(AccountsError::Ambiguous(ResourceKind::ApiKey));
                 }
                 named.pop()
             }
         };
         let found = found.ok_or_else(missing)?;
-        principal.reach(found.wallet, ThingKind::ApiKey)?;
+        principal.reach(found.wallet, ResourceKind::ApiKey)?;
         Ok(found)
     }
 
@@ -325,8 +325,8 @@ pub(crate) fn random_bits() -> Result<[u8; 32]> {
     Ok(bits)
 }
 
-fn api_key_of(thing: &Thing) -> Option<ApiKeyId> {
-    if let Thing::ApiKey(id) = thing { Some(*id) } else { None }
+fn api_key_of(thing: &ResourceId) -> Option<ApiKeyId> {
+    if let ResourceId::ApiKey(id) = thing { Some(*id) } else { None }
 }
 
 /// True for a principal that grants no more than the wallet's `key_spend`.

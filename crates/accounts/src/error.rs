@@ -12,7 +12,7 @@ pub(crate) type Result<T, E = AccountsError> = std::result::Result<T, E>;
 
 /// Kind of a resource that was looked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ThingKind {
+pub enum ResourceKind {
     /// A wallet.
     Wallet,
     /// An API key.
@@ -39,7 +39,7 @@ pub enum ThingKind {
     Route,
 }
 
-impl fmt::Display for ThingKind {
+impl fmt::Display for ResourceKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Wallet => "wallet",
@@ -71,10 +71,10 @@ pub enum AccountsError {
     },
     /// There is no such resource, for this principal at least.
     #[error("there is no such {0}")]
-    NotFound(ThingKind),
+    NotFound(ResourceKind),
     /// Several resources have the name.
     #[error("more than one {0} has this name: use an id, or say which wallet")]
-    Ambiguous(ThingKind),
+    Ambiguous(ResourceKind),
     /// A value that cannot stand.
     #[error("{message}")]
     Invalid {

@@ -5,7 +5,7 @@ use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::event::{EventFilter, EventRecord};
 use holdfast_domain::admin::listing::{Page, PageRequest};
 
-use crate::{Accounts, AccountsError, Principal, Result, ThingKind};
+use crate::{Accounts, AccountsError, Principal, ResourceKind, Result};
 
 impl Accounts {
     /// The event of this id.
@@ -21,7 +21,7 @@ impl Accounts {
             None => true,
             Some(own) => event.wallet == Some(own),
         };
-        event.filter(is_seen).ok_or(AccountsError::NotFound(ThingKind::Event))
+        event.filter(is_seen).ok_or(AccountsError::NotFound(ResourceKind::Event))
     }
 
     /// Events, a page at a time.

@@ -12,7 +12,7 @@ use holdfast_domain::admin::report::{
 use holdfast_domain::admin::{UseCase, WalletRecord};
 use uuid::Uuid;
 
-use crate::{Accounts, AccountsError, Place, Principal, Reference, Result, ThingKind};
+use crate::{Accounts, AccountsError, Place, Principal, Reference, ResourceKind, Result};
 
 /// Export of a wallet's statement.
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Accounts {
     ) -> Result<UsageFile> {
         let query = Self::judged_usage(principal, query)?;
         if let Some(wallet) = query.filter.wallet {
-            principal.reach(wallet, ThingKind::Wallet)?;
+            principal.reach(wallet, ResourceKind::Wallet)?;
         }
         self.note_read(principal, UseCase::UsageRead, query.filter.wallet).await?;
         let place = self.export_place(principal)?;

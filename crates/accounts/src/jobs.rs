@@ -9,10 +9,10 @@ use holdfast_domain::JobId;
 use holdfast_domain::admin::audit::TrailHead;
 use holdfast_domain::admin::job::{Job, JobKind};
 use holdfast_domain::admin::listing::{Page, PageRequest};
-use holdfast_domain::admin::{AccountAction, JobAction, Thing, UseCase};
+use holdfast_domain::admin::{AccountAction, JobAction, ResourceId, UseCase};
 use uuid::Uuid;
 
-use crate::{Accounts, AccountsError, Outcome, Principal, Request, Result, ThingKind};
+use crate::{Accounts, AccountsError, Outcome, Principal, Request, ResourceKind, Result};
 
 impl Accounts {
     /// Starts a job. `since` is a head of the trail that was printed before.
@@ -29,7 +29,8 @@ impl Accounts {
         let action =
             AccountAction::Job(JobAction::Start { job, kind: kind.label(), since: since_text });
         let done = self.change(principal, request, action).await?;
-        let id = |thing: &Thing| if let Thing::Job(id) = thing { Some(*id) } else { None };
+        let id =
+            |thing: &ResourceId| if let ResourceId::Job(id) = thing { Some(*id) } else { None };
         let id = done.things.iter().find_map(id).unwrap_or(job);
         // A job that is queued already stays as it is.
         let thing = self.book.start(id, kind, since).await?;
@@ -46,7 +47,7 @@ impl Accounts {
         principal.authorize(UseCase::JobCreate)?;
         let done =
             self.change(principal, request, AccountAction::Job(JobAction::Cancel(id))).await?;
-        let job = self.book.job(id).await?.ok_or(AccountsError::NotFound(ThingKind::Job))?;
+        let job = self.book.job(id).await?.ok_or(AccountsError::NotFound(ResourceKind::Job))?;
         Ok(Outcome { thing: job, replayed: done.replayed })
     }
 
@@ -63,6 +64,6 @@ impl Accounts {
     /// [`AccountsError::NotFound`], for one that is not kept any more too.
     pub async fn job(&self, principal: &Principal, id: JobId) -> Result<Job> {
         principal.authorize(UseCase::JobRead)?;
-        self.book.job(id).await?.ok_or(AccountsError::NotFound(ThingKind::Job))
+        self.book.job(id).await?.ok_or(AccountsError::NotFound(ResourceKind::Job))
     }
 }

@@ -90,7 +90,7 @@ pub use self::api_keys::{ApiKeyRecord, IssuedApiKey, KeyOrder};
 pub use self::authentication::AuthenticationError;
 pub use self::cursors::{BadCursor, PagedList};
 pub(crate) use self::error::Result;
-pub use self::error::{AccountsError, ThingKind};
+pub use self::error::{AccountsError, ResourceKind};
 pub use self::exports::{LedgerFile, StatementFile, UsageFile};
 pub use self::in_flight::{InFlight, Place};
 pub use self::links::{LinkError, LinkView, UsedLink};

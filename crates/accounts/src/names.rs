@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::admin::{ResourceId, UseCase};
 
 use crate::{Accounts, Principal, Result};
 
@@ -12,8 +12,8 @@ impl Accounts {
     pub async fn names(
         &self,
         principal: &Principal,
-        mut things: BTreeSet<Thing>,
-    ) -> Result<BTreeMap<Thing, String>> {
+        mut things: BTreeSet<ResourceId>,
+    ) -> Result<BTreeMap<ResourceId, String>> {
         things.retain(|thing| {
             thing.read_use_case().is_some_and(|use_case| principal.role.may(use_case))
         });
@@ -21,7 +21,7 @@ impl Accounts {
             return Ok(BTreeMap::new());
         }
         let names = self.book.names(things, principal.only_wallet()).await?;
-        if names.keys().any(|thing| matches!(thing, Thing::Person(_))) {
+        if names.keys().any(|thing| matches!(thing, ResourceId::Person(_))) {
             self.note_read(principal, UseCase::PersonRead, None).await?;
         }
         Ok(names)

@@ -19,7 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use holdfast_domain::admin::{
-    AccountAction, AccountCommand, ActorId, Note, RequestBinding, Thing, UseCase, WalletBounds,
+    AccountAction, AccountCommand, ActorId, Note, RequestBinding, ResourceId, UseCase, WalletBounds,
 };
 use holdfast_domain::{CommandKey, PersonId, Timestamp, WalletId};
 use tokio::time::Instant;
@@ -45,7 +45,7 @@ const PAIRS_MAX: usize = 64;
 struct Read {
     actor: ActorId,
     use_case: UseCase,
-    thing: Thing,
+    thing: ResourceId,
 }
 
 /// Pair that failed sign-ins are counted by, with what is left out beyond [`PAIRS_MAX`].
@@ -115,7 +115,7 @@ impl Notes {
     }
 
     /// Adds a read, without its wallet if its actor has read many or many wait. `own` takes the wallet's place.
-    fn add_read(&self, mut read: Read, own: Thing, address: Option<String>) {
+    fn add_read(&self, mut read: Read, own: ResourceId, address: Option<String>) {
         let mut state = self.state();
         if state.has_read(&read) {
             return;
@@ -227,10 +227,10 @@ impl Accounts {
     ) -> Result<()> {
         let own = match principal.actor {
             ActorId::Local | ActorId::Anonymous => return Ok(()),
-            ActorId::AdminKey(id) => Thing::AdminKey(id),
-            ActorId::Person(id) => Thing::Person(id),
+            ActorId::AdminKey(id) => ResourceId::AdminKey(id),
+            ActorId::Person(id) => ResourceId::Person(id),
         };
-        let thing = principal.only_wallet().or(wallet).map_or(own, Thing::Wallet);
+        let thing = principal.only_wallet().or(wallet).map_or(own, ResourceId::Wallet);
         let mut read = Read { actor: principal.actor, use_case, thing };
         if self.notes.has_read(&read, Instant::now()) {
             return Ok(());
@@ -340,10 +340,10 @@ mod tests {
     fn reads_of_an_actor_are_bounded_within_a_day() {
         let (notes, start) = (Notes::default(), Instant::now());
         let actor = ActorId::Person(PersonId::from_u128(7));
-        let own = Thing::Person(PersonId::from_u128(7));
+        let own = ResourceId::Person(PersonId::from_u128(7));
         let read_all = || {
             for wallet in 0..1_000 {
-                let thing = Thing::Wallet(WalletId::from_u128(wallet));
+                let thing = ResourceId::Wallet(WalletId::from_u128(wallet));
                 notes.add_read(Read { actor, use_case: UseCase::UsageRead, thing }, own, None);
             }
         };
@@ -360,7 +360,7 @@ mod tests {
         assert_eq!(write(at(23), start), (0, 0));
         // The next day is noted even if nothing was to be written since.
         let (first, hour) = (WalletId::from_u128(0), Duration::from_secs(3_600));
-        let read = Read { actor, use_case: UseCase::UsageRead, thing: Thing::Wallet(first) };
+        let read = Read { actor, use_case: UseCase::UsageRead, thing: ResourceId::Wallet(first) };
         assert!(notes.has_read(&read, start));
         assert!(!notes.has_read(&read, start + hour));
         read_all();

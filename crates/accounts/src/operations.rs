@@ -11,7 +11,9 @@ use holdfast_domain::conduct::Conduct;
 use holdfast_domain::operation::{Operation, Situation, situation};
 use holdfast_domain::{Currency, Micros, OperationId, RequestKey, Snapshot, WalletId};
 
-use crate::{Accounts, AccountsError, Outcome, Principal, Reference, Request, Result, ThingKind};
+use crate::{
+    Accounts, AccountsError, Outcome, Principal, Reference, Request, ResourceKind, Result,
+};
 
 /// An operation with what its situation depends on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -173,10 +175,10 @@ impl Accounts {
         principal: &Principal,
         id: OperationId,
     ) -> Result<OperationRecord> {
-        let missing = || AccountsError::NotFound(ThingKind::Operation);
+        let missing = || AccountsError::NotFound(ResourceKind::Operation);
         let Snapshot { operation, lease, now, .. } = self.book.load(id).await?;
         let operation = operation.ok_or_else(missing)?;
-        principal.reach(operation.wallet, ThingKind::Operation)?;
+        principal.reach(operation.wallet, ResourceKind::Operation)?;
         let situation = situation(&operation, lease.as_ref(), now);
         let refunded = self.book.refunded(id).await?;
         let late_cost = self.book.late_cost(id).await?;

@@ -7,7 +7,7 @@ use holdfast_domain::PersonId;
 use holdfast_domain::admin::listing::{Page, PageRequest, PersonFilter};
 use holdfast_domain::admin::{
     AccountAction, Authority, EmailAddress, LINK_LIFETIME, NewLink, Person, PersonAction,
-    PersonRecord, Reach, Role, Thing, UseCase,
+    PersonRecord, Reach, ResourceId, Role, UseCase,
 };
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::LinkToken;
@@ -15,7 +15,7 @@ use holdfast_domain::{LinkId, Timestamp};
 use uuid::Uuid;
 
 use crate::api_keys::random_bits;
-use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, Result, ThingKind};
+use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, ResourceKind, Result};
 
 /// Invitation of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,9 +80,9 @@ impl Accounts {
         let offered = Authority { role: new.role, reach: new.reach };
         refuse_unsound(offered)?;
         if let Reach::Wallet(wallet) = new.reach {
-            principal.reach(wallet, ThingKind::Wallet)?;
+            principal.reach(wallet, ResourceKind::Wallet)?;
             let found = self.book.wallet_record(wallet).await?;
-            found.ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
+            found.ok_or(AccountsError::NotFound(ResourceKind::Wallet))?;
         }
         let grantor = principal.authority();
         if !grantor.may_grant(offered) {
@@ -144,7 +144,7 @@ impl Accounts {
         self.refuse_unseen(principal, request, person).await?;
         refuse_unsound(authority)?;
         if let Reach::Wallet(wallet) = authority.reach {
-            principal.reach(wallet, ThingKind::Wallet)?;
+            principal.reach(wallet, ResourceKind::Wallet)?;
         }
         let grantor = principal.authority();
         let action = AccountAction::Person(PersonAction::EndGrant { person, authority, grantor });
@@ -155,7 +155,7 @@ impl Accounts {
     async fn seen_person(&self, principal: &Principal, id: PersonId) -> Result<PersonRecord> {
         let found = self.book.person(id).await?;
         let seen = found.and_then(|record| record.seen_from(principal.reach));
-        seen.ok_or(AccountsError::NotFound(ThingKind::Person))
+        seen.ok_or(AccountsError::NotFound(ResourceKind::Person))
     }
 
     /// Refuses a change of a person who does not exist for this principal. A repetition is answered
@@ -192,7 +192,7 @@ impl Accounts {
         };
         let done = self.change(principal, request, AccountAction::Person(action)).await?;
         let person_of =
-            |thing: &Thing| if let Thing::Person(id) = thing { Some(*id) } else { None };
+            |thing: &ResourceId| if let ResourceId::Person(id) = thing { Some(*id) } else { None };
         let person = done.things.iter().find_map(person_of).unwrap_or(named);
         let link = Some(token).filter(|_| !request.dry_run && !done.replayed);
         Ok(Outcome { thing: ToldInvitation { person, link }, replayed: done.replayed })

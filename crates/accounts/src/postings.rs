@@ -3,7 +3,8 @@
 
 use holdfast_domain::admin::listing::{Page, PageRequest, PostingFilter, PostingListing};
 use holdfast_domain::admin::{
-    AccountAction, AccountRefusal, NewPosting, PostingDetails, Role, Thing, UseCase, WalletRecord,
+    AccountAction, AccountRefusal, NewPosting, PostingDetails, ResourceId, Role, UseCase,
+    WalletRecord,
 };
 use holdfast_domain::ledger::{BadPosting, Posting, PostingKind};
 use holdfast_domain::operation::Operation;
@@ -11,7 +12,7 @@ use holdfast_domain::{Currency, Micros, OperationId, PostingId, WalletId};
 use metrics::counter;
 
 use crate::{
-    Accounts, AccountsError, Outcome, Principal, Reason, Reference, Request, Result, ThingKind,
+    Accounts, AccountsError, Outcome, Principal, Reason, Reference, Request, ResourceKind, Result,
 };
 
 /// Begun with the other money of a model, by the engine.
@@ -91,9 +92,9 @@ impl Accounts {
         order: PostingOrder,
     ) -> Result<Outcome<PostingRecord>> {
         principal.authorize(UseCase::PostingRefund)?;
-        let missing = || AccountsError::NotFound(ThingKind::Operation);
+        let missing = || AccountsError::NotFound(ResourceKind::Operation);
         let found = self.book.load(operation).await?.operation.ok_or_else(missing)?;
-        principal.reach(found.wallet, ThingKind::Operation)?;
+        principal.reach(found.wallet, ResourceKind::Operation)?;
         let posting = posting(request, found.wallet, PostingKind::Refund(operation), order.amount)?;
         // Judged with the command, unset ones too: a repetition is answered even if the setting has changed
         // since.
@@ -118,7 +119,7 @@ impl Accounts {
     pub async fn posting(&self, principal: &Principal, id: PostingId) -> Result<PostingRecord> {
         let listing = self.posting_listing(principal, id).await?;
         let wallet = self.book.wallet_record(listing.posting.wallet).await?;
-        let wallet = wallet.ok_or(AccountsError::NotFound(ThingKind::Posting))?;
+        let wallet = wallet.ok_or(AccountsError::NotFound(ResourceKind::Posting))?;
         Ok(PostingRecord { listing, wallet })
     }
 
@@ -133,9 +134,9 @@ impl Accounts {
         id: PostingId,
     ) -> Result<PostingListing> {
         principal.authorize(UseCase::PostingRead)?;
-        let missing = || AccountsError::NotFound(ThingKind::Posting);
+        let missing = || AccountsError::NotFound(ResourceKind::Posting);
         let listing = self.book.posting_listing(id).await?.ok_or_else(missing)?;
-        principal.reach(listing.posting.wallet, ThingKind::Posting)?;
+        principal.reach(listing.posting.wallet, ResourceKind::Posting)?;
         Ok(seen_posting(principal, listing))
     }
 
@@ -175,8 +176,9 @@ impl Accounts {
             }
             done => done?,
         };
-        let missing = || AccountsError::NotFound(ThingKind::Posting);
-        let id = |thing: &Thing| if let Thing::Posting(id) = thing { Some(*id) } else { None };
+        let missing = || AccountsError::NotFound(ResourceKind::Posting);
+        let id =
+            |thing: &ResourceId| if let ResourceId::Posting(id) = thing { Some(*id) } else { None };
         let id = done.things.iter().find_map(id);
         let listing = match self.book.posting_listing(id.ok_or_else(missing)?).await? {
             Some(listing) => listing,

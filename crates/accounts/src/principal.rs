@@ -3,7 +3,7 @@
 use holdfast_domain::admin::{ActorId, AdminKey, Authority, Reach, Role, UseCase};
 use holdfast_domain::{PersonId, Timestamp, WalletId};
 
-use crate::{AccountsError, Result, ThingKind};
+use crate::{AccountsError, ResourceKind, Result};
 
 /// The authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Principal {
     /// # Errors
     ///
     /// [`AccountsError::NotFound`].
-    pub fn reach(&self, wallet: WalletId, kind: ThingKind) -> Result<()> {
+    pub fn reach(&self, wallet: WalletId, kind: ResourceKind) -> Result<()> {
         if self.reach.covers(wallet) { Ok(()) } else { Err(AccountsError::NotFound(kind)) }
     }
 

@@ -9,7 +9,7 @@ use holdfast_domain::admin::listing::{Page, PageRequest};
 use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, UseCase};
 use holdfast_domain::statistics::RefusedRequest;
 
-use crate::{Accounts, AccountsError, Principal, Result, ThingKind};
+use crate::{Accounts, AccountsError, Principal, ResourceKind, Result};
 
 /// Rows of one report of refusals by the hour.
 pub const REFUSAL_HOURS_MAX: u32 = 10_000;
@@ -26,9 +26,9 @@ impl Accounts {
         id: RequestId,
     ) -> Result<RefusedRequest> {
         principal.authorize(UseCase::RefusalRead)?;
-        let missing = || AccountsError::NotFound(ThingKind::RefusedRequest);
+        let missing = || AccountsError::NotFound(ResourceKind::RefusedRequest);
         let request = self.book.refused_request(id).await?.ok_or_else(missing)?;
-        principal.reach(request.wallet, ThingKind::RefusedRequest)?;
+        principal.reach(request.wallet, ResourceKind::RefusedRequest)?;
         Ok(request)
     }
 

@@ -17,7 +17,7 @@ use holdfast_domain::admin::{UseCase, WalletRecord};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::{Micros, Timestamp};
 
-use crate::{Accounts, AccountsError, ApiKeyRecord, Principal, Reference, Result, ThingKind};
+use crate::{Accounts, AccountsError, ApiKeyRecord, Principal, Reference, ResourceKind, Result};
 
 /// Most rows of a report of usage.
 const ROWS_MAX: u32 = 20_000;
@@ -54,7 +54,7 @@ impl Accounts {
             query.rows_max = Some(ROWS_MAX);
         }
         let wallet = query.filter.wallet;
-        if wallet.is_some_and(|id| principal.reach(id, ThingKind::Wallet).is_err()) {
+        if wallet.is_some_and(|id| principal.reach(id, ResourceKind::Wallet).is_err()) {
             return Ok(UsageReport { rows: Vec::new(), shows_costs });
         }
         let rows = self.book.usage(query).await.map_err(|error| match error {

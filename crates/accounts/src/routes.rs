@@ -14,7 +14,7 @@ use holdfast_domain::statistics::{
     AttemptOutcome, Latencies, NodeBreaker, RouteFailure, RouteHour, hour_of,
 };
 
-use crate::{Accounts, AccountsError, Principal, Result, ThingKind};
+use crate::{Accounts, AccountsError, Principal, ResourceKind, Result};
 
 const DAY: Duration = Duration::from_secs(86_400);
 /// Hours of one route that are shown.
@@ -127,7 +127,7 @@ impl Accounts {
         let hours = self.book.route_hours(hour_of(now.before(HISTORY)), Some(name)).await?;
         let name: Arc<str> = name.into();
         if hours.is_empty() && !self.served_routes().contains(&name) {
-            return Err(AccountsError::NotFound(ThingKind::Route));
+            return Err(AccountsError::NotFound(ResourceKind::Route));
         }
         let failures = self.book.route_failures(&name).await?;
         let breakers = self.book.node_breakers().await?;

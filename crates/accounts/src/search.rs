@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::admin::listing::{Order, PAGE_MAX, PageRequest, PersonFilter};
 use holdfast_domain::admin::search::{IdPrefix, ResourceMatch};
-use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::admin::{ResourceId, UseCase};
 use holdfast_domain::text::normal_form;
 use holdfast_domain::{OperationId, RequestId, RequestKey, WalletId};
 use uuid::Uuid;
@@ -76,7 +76,7 @@ impl Default for SearchLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SearchHit {
     /// A resource, and the wallet that it belongs to.
-    Resource(Thing, Option<WalletId>),
+    Resource(ResourceId, Option<WalletId>),
     /// A refused request, and the wallet of its API key.
     RefusedRequest(RequestId, WalletId),
 }
@@ -152,7 +152,7 @@ impl Accounts {
         let Some(prefix) = IdPrefix::parse(digits.unwrap_or(term)) else { return Ok(Vec::new()) };
         let own = principal.only_wallet();
         let mut found = self.book.resources_by_id(prefix, own, limit).await?;
-        found.retain(|it| digits.is_none() || matches!(it.thing, Thing::Operation(_)));
+        found.retain(|it| digits.is_none() || matches!(it.thing, ResourceId::Operation(_)));
         Ok(found)
     }
 
@@ -196,7 +196,7 @@ impl Accounts {
             let people =
                 people.filter(|it| it.email.as_ref().is_some_and(|it| is_sought(it.as_str())));
             found.extend(
-                people.map(|it| ResourceMatch { thing: Thing::Person(it.id), wallet: own }),
+                people.map(|it| ResourceMatch { thing: ResourceId::Person(it.id), wallet: own }),
             );
         }
         Ok(found)

@@ -22,7 +22,7 @@ use crate::api_keys::random_bits;
 use crate::attempts::Attempt;
 use crate::passwords::{HashError, Lane};
 use crate::{
-    Accounts, AccountsError, Password, Principal, Request, Result, SignInOrigin, ThingKind,
+    Accounts, AccountsError, Password, Principal, Request, ResourceKind, Result, SignInOrigin,
 };
 
 /// Age at which the last request of a session is noted anew.
@@ -323,7 +323,7 @@ impl Accounts {
         authority: Authority,
     ) -> Result<SessionToken> {
         if !signed_in.grants.iter().any(|grant| grant.authority == authority) {
-            return Err(AccountsError::NotFound(ThingKind::Grant));
+            return Err(AccountsError::NotFound(ResourceKind::Grant));
         }
         let token = SessionToken::new(random_bits()?);
         self.book.use_authority(signed_in.session.id, authority, &token.hash()).await?;

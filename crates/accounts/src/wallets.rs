@@ -8,13 +8,14 @@
 
 use holdfast_domain::admin::listing::{Page, PageRequest, WalletFilter};
 use holdfast_domain::admin::{
-    AccountAction, Reach, Thing, UseCase, WalletAction, WalletPatch, WalletRecord,
+    AccountAction, Reach, ResourceId, UseCase, WalletAction, WalletPatch, WalletRecord,
 };
 use holdfast_domain::{Currency, WalletId};
 use uuid::Uuid;
 
 use crate::{
-    Accounts, AccountsError, Edit, Name, Outcome, Principal, Reference, Request, Result, ThingKind,
+    Accounts, AccountsError, Edit, Name, Outcome, Principal, Reference, Request, ResourceKind,
+    Result,
 };
 
 /// A wallet to be made.
@@ -127,13 +128,14 @@ impl Accounts {
 
     async fn changed_wallet(
         &self,
-        things: &[Thing],
+        things: &[ResourceId],
         replayed: bool,
     ) -> Result<Outcome<WalletRecord>> {
-        let id = |thing: &Thing| if let Thing::Wallet(id) = thing { Some(*id) } else { None };
-        let id = things.iter().find_map(id).ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
+        let id =
+            |thing: &ResourceId| if let ResourceId::Wallet(id) = thing { Some(*id) } else { None };
+        let id = things.iter().find_map(id).ok_or(AccountsError::NotFound(ResourceKind::Wallet))?;
         let record = self.book.wallet_record(id).await?;
-        let thing = record.ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
+        let thing = record.ok_or(AccountsError::NotFound(ResourceKind::Wallet))?;
         Ok(Outcome { thing, replayed })
     }
 
@@ -147,8 +149,8 @@ impl Accounts {
             Reference::Id(id) => self.book.wallet_record(WalletId::from(*id)).await?,
             Reference::Name(name) => self.book.wallet_named(name.as_str()).await?,
         };
-        let found = found.ok_or(AccountsError::NotFound(ThingKind::Wallet))?;
-        principal.reach(found.wallet.id, ThingKind::Wallet)?;
+        let found = found.ok_or(AccountsError::NotFound(ResourceKind::Wallet))?;
+        principal.reach(found.wallet.id, ResourceKind::Wallet)?;
         Ok(found)
     }
 }

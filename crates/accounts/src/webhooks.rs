@@ -26,7 +26,7 @@ use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::admin::listing::{Page, PageRequest};
 use holdfast_domain::admin::webhook::{DeliveryRecord, Endpoint, Origin, TryResult};
 use holdfast_domain::admin::{
-    AccountAction, AccountReceipt, Reach, Thing, UseCase, WebhookAction, WebhookPatch,
+    AccountAction, AccountReceipt, Reach, ResourceId, UseCase, WebhookAction, WebhookPatch,
     WebhookRecord, WebhookSecret,
 };
 use holdfast_domain::debug_as;
@@ -36,8 +36,8 @@ use holdfast_domain::{EventId, Timestamp, WalletId, WebhookId};
 use uuid::Uuid;
 
 use crate::{
-    Accounts, AccountsError, Description, Edit, Outcome, Principal, Reference, Request, Result,
-    ThingKind,
+    Accounts, AccountsError, Description, Edit, Outcome, Principal, Reference, Request,
+    ResourceKind, Result,
 };
 
 /// A webhook to be made.
@@ -252,11 +252,13 @@ impl Accounts {
         Ok(Outcome { thing, replayed: done.replayed })
     }
 
-    async fn changed_webhook(&self, things: &[Thing]) -> Result<WebhookRecord> {
-        let id = |thing: &Thing| if let Thing::Webhook(id) = thing { Some(*id) } else { None };
-        let id = things.iter().find_map(id).ok_or(AccountsError::NotFound(ThingKind::Webhook))?;
+    async fn changed_webhook(&self, things: &[ResourceId]) -> Result<WebhookRecord> {
+        let id =
+            |thing: &ResourceId| if let ResourceId::Webhook(id) = thing { Some(*id) } else { None };
+        let id =
+            things.iter().find_map(id).ok_or(AccountsError::NotFound(ResourceKind::Webhook))?;
         let found = self.book.webhook(id).await?;
-        found.ok_or(AccountsError::NotFound(ThingKind::Webhook))
+        found.ok_or(AccountsError::NotFound(ResourceKind::Webhook))
     }
 
     async fn webhook_with_secret(&self, done: &AccountReceipt) -> Result<Outcome<ToldWebhook>> {
@@ -277,7 +279,7 @@ impl Accounts {
     ) -> Result<Outcome<DeliveryRecord>> {
         let found = self.book.delivery(webhook, event).await?;
         // An old event is deleted, and its deliveries with it: a late repetition finds none.
-        let thing = found.ok_or(AccountsError::NotFound(ThingKind::Webhook))?;
+        let thing = found.ok_or(AccountsError::NotFound(ResourceKind::Webhook))?;
         Ok(Outcome { thing, replayed })
     }
 
@@ -287,10 +289,10 @@ impl Accounts {
         principal: &Principal,
         id: WebhookId,
     ) -> Result<WebhookRecord> {
-        let missing = || AccountsError::NotFound(ThingKind::Webhook);
+        let missing = || AccountsError::NotFound(ResourceKind::Webhook);
         let found = self.book.webhook(id).await?.ok_or_else(missing)?;
         match (found.wallet, principal.reach) {
-            (Some(wallet), _) => principal.reach(wallet, ThingKind::Webhook)?,
+            (Some(wallet), _) => principal.reach(wallet, ResourceKind::Webhook)?,
             (None, Reach::All) => {}
             (None, Reach::Wallet(_)) => return Err(missing()),
         }

@@ -4,7 +4,7 @@
 //! verification (`since` of `/jobs`).
 
 use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
-use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
+use holdfast_domain::admin::{ActorId, FieldChange, ResourceId, UseCase};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -99,7 +99,7 @@ pub(crate) async fn list(
     ListParams(query, page): ListParams<TrailQuery>,
 ) -> Reply<List<TrailRowView>> {
     let actor: Option<ActorId> = parse_some("actor", query.actor.as_deref())?;
-    let thing = known("thing", query.thing.as_deref(), Thing::parse)?;
+    let thing = known("thing", query.thing.as_deref(), ResourceId::parse)?;
     let use_case = known("use_case", query.use_case.as_deref(), UseCase::from_label)?;
     let list = ListPages::new(&caller, "audit", &(&query.thing, &query.actor, &query.use_case))?;
     let page = list.request(&page)?;

@@ -41,9 +41,9 @@ mod posting;
 mod refusal;
 pub mod report;
 mod request;
+mod resource;
 pub mod role;
 pub mod search;
-mod thing;
 mod wallet;
 pub mod webhook;
 mod webhook_record;
@@ -84,8 +84,8 @@ pub use self::posting::{
 pub use self::refusal::{AccountRefusal, Rejection};
 pub use self::report::Reports;
 pub use self::request::{CanonicalDigest, RequestBinding};
+pub use self::resource::ResourceId;
 pub use self::role::{Reach, Role, UseCase};
-pub use self::thing::Thing;
 pub use self::wallet::{WalletPatch, WalletRecord, WalletState};
 pub use self::webhook_record::{
     TESTS_MAX, WEBHOOKS_MAX, WebhookPatch, WebhookRecord, WebhookSecret, WebhookWrite,

@@ -5,7 +5,7 @@
 use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountReceipt, ActorId, Administration as _, ApiKeyAction,
-    NewPosting, PostingDetails, RequestBinding, Thing, TrailFields as _, WalletAction,
+    NewPosting, PostingDetails, RequestBinding, ResourceId, TrailFields as _, WalletAction,
     WalletBounds, WalletPatch, WalletRecord,
 };
 use holdfast_domain::credential::{Bearer, Credential, Grant, NewApiKey};
@@ -62,7 +62,9 @@ impl Holdfast {
             .administer(key, &asked, AccountAction::Wallet(WalletAction::Create(record)))
             .await?;
         // Another one if an earlier command made it.
-        let [Thing::Wallet(made)] = made.things.as_slice() else { return Err(no_receipt().into()) };
+        let [ResourceId::Wallet(made)] = made.things.as_slice() else {
+            return Err(no_receipt().into());
+        };
         Ok(*made)
     }
 
@@ -98,7 +100,9 @@ impl Holdfast {
         let keys = vec![(new, credential)];
         let issue = AccountAction::ApiKey(ApiKeyAction::Issue { wallet, keys, is_bounded: false });
         let made = self.administer(key, &asked, issue).await?;
-        let [Thing::ApiKey(id)] = *made.things.as_slice() else { return Err(no_receipt().into()) };
+        let [ResourceId::ApiKey(id)] = *made.things.as_slice() else {
+            return Err(no_receipt().into());
+        };
         Ok(IssuedKey { id, bearer: (!made.replayed).then_some(bearer) })
     }
 

@@ -1,6 +1,6 @@
 //! Addresses within the console: a path, and a query whose values are escaped.
 
-use holdfast_domain::admin::Thing;
+use holdfast_domain::admin::ResourceId;
 use uuid::Uuid;
 
 /// A path with these parameters; those without a value are left out.
@@ -33,33 +33,33 @@ pub(crate) fn without(address: &str, name: &str) -> String {
 }
 
 /// Address of a thing's page, where it has one.
-pub(crate) fn of_thing(thing: Thing) -> Option<String> {
+pub(crate) fn of_thing(thing: ResourceId) -> Option<String> {
     let (folder, id) = match thing {
-        Thing::Wallet(id) => ("wallets", id.to_bytes()),
-        Thing::ApiKey(id) => ("keys", id.to_bytes()),
-        Thing::Posting(id) => ("postings", id.to_bytes()),
-        Thing::Operation(id) => ("operations", id.to_bytes()),
-        Thing::Person(id) => ("people", id.to_bytes()),
-        Thing::AdminKey(id) => ("admin-keys", id.to_bytes()),
-        Thing::Webhook(id) => ("webhooks", id.to_bytes()),
-        Thing::Job(id) => ("jobs", id.to_bytes()),
-        Thing::Unknown => return None,
+        ResourceId::Wallet(id) => ("wallets", id.to_bytes()),
+        ResourceId::ApiKey(id) => ("keys", id.to_bytes()),
+        ResourceId::Posting(id) => ("postings", id.to_bytes()),
+        ResourceId::Operation(id) => ("operations", id.to_bytes()),
+        ResourceId::Person(id) => ("people", id.to_bytes()),
+        ResourceId::AdminKey(id) => ("admin-keys", id.to_bytes()),
+        ResourceId::Webhook(id) => ("webhooks", id.to_bytes()),
+        ResourceId::Job(id) => ("jobs", id.to_bytes()),
+        ResourceId::Unknown => return None,
     };
     Some(format!("/{folder}/{}", Uuid::from_bytes(id)))
 }
 
 /// Noun of a resource's kind, as it begins a sentence.
-pub(crate) const fn noun(thing: Thing) -> &'static str {
+pub(crate) const fn noun(thing: ResourceId) -> &'static str {
     match thing {
-        Thing::Wallet(_) => "Wallet",
-        Thing::ApiKey(_) => "API key",
-        Thing::Posting(_) => "Payment",
-        Thing::Operation(_) => "Request",
-        Thing::Person(_) => "Person",
-        Thing::AdminKey(_) => "Admin key",
-        Thing::Webhook(_) => "Webhook",
-        Thing::Job(_) => "Ledger check",
-        Thing::Unknown => "Unknown",
+        ResourceId::Wallet(_) => "Wallet",
+        ResourceId::ApiKey(_) => "API key",
+        ResourceId::Posting(_) => "Payment",
+        ResourceId::Operation(_) => "Request",
+        ResourceId::Person(_) => "Person",
+        ResourceId::AdminKey(_) => "Admin key",
+        ResourceId::Webhook(_) => "Webhook",
+        ResourceId::Job(_) => "Ledger check",
+        ResourceId::Unknown => "Unknown",
     }
 }
 

@@ -14,7 +14,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use holdfast_accounts::{Accounts, AccountsError, PostingRecord, VERBS};
-use holdfast_domain::admin::{RequestRecord, Thing, UseCase};
+use holdfast_domain::admin::{RequestRecord, ResourceId, UseCase};
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::{CommandKey, Micros, Timestamp};
 use uuid::Uuid;
@@ -100,7 +100,7 @@ pub(crate) async fn notice(
     let Some(thing) = record.things.iter().copied().find(|it| outcome.is_of(*it)) else {
         return Ok(done());
     };
-    if let Thing::Posting(id) = thing {
+    if let ResourceId::Posting(id) = thing {
         return match accounts.posting(principal, id).await {
             Ok(posting) => Ok(moved(&posting)),
             Err(AccountsError::NotFound(_) | AccountsError::Forbidden { .. }) => Ok(done()),
@@ -155,8 +155,8 @@ mod tests {
         let at = Timestamp::from_micros(0);
         let record =
             |thing| RequestRecord { digest: [0; 32], canonical: None, things: vec![thing], at };
-        let key = record(Thing::ApiKey(ApiKeyId::from_u128(1)));
-        let wallet = record(Thing::Wallet(WalletId::from_u128(1)));
+        let key = record(ResourceId::ApiKey(ApiKeyId::from_u128(1)));
+        let wallet = record(ResourceId::Wallet(WalletId::from_u128(1)));
         let outcome = Outcome::named("api_key.suspend").unwrap();
         let minutes = |minutes: u64| at.after(Duration::from_secs(60 * minutes));
         assert!(is_shown(&key, outcome, minutes(9)));

@@ -4,7 +4,7 @@
 //! ([`FormPage::DONE`](crate::kit::form::FormPage::DONE)).
 
 use holdfast_accounts::VERBS;
-use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::admin::{ResourceId, UseCase};
 
 /// Outcome of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Outcome {
     }
 
     /// True for a resource of the kind that the use case changes.
-    pub(crate) fn is_of(self, thing: Thing) -> bool {
+    pub(crate) fn is_of(self, thing: ResourceId) -> bool {
         self.use_case.label().split_once('.').is_some_and(|(kind, _act)| kind == thing.kind())
     }
 

@@ -4,7 +4,7 @@
 
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use holdfast_accounts::{AccountsError, SignInError, SignedIn, ThingKind};
+use holdfast_accounts::{AccountsError, ResourceKind, SignInError, SignedIn};
 use holdfast_domain::SessionId;
 use holdfast_domain::admin::{Authority, BrowserMark, Session};
 use uuid::Uuid;
@@ -119,7 +119,7 @@ pub(crate) async fn send_role(
     let fields = form(&parts.headers, body).await?;
     let chosen = fields.raw("role");
     let chosen = roles(&door, &signed_in).find(|authority| authority.to_string() == chosen);
-    let chosen = chosen.ok_or(AccountsError::NotFound(ThingKind::Grant))?;
+    let chosen = chosen.ok_or(AccountsError::NotFound(ResourceKind::Grant))?;
     let token = desk.accounts.choose_grant(&signed_in, chosen).await?;
     let mut answer = Redirect::to("/account").into_response();
     desk.begin_session(answer.headers_mut(), &door, &token);

@@ -3,7 +3,7 @@
 pub(crate) mod forms;
 
 use holdfast_domain::admin::listing::AdminKeyState;
-use holdfast_domain::admin::{AdminKey, Reach, Thing, UseCase};
+use holdfast_domain::admin::{AdminKey, Reach, ResourceId, UseCase};
 use holdfast_domain::{AdminKeyId, Timestamp};
 
 use crate::failure::Failure;
@@ -55,10 +55,10 @@ fn row(key: &AdminKey, names: &Names<'_>, now: Timestamp) -> Vec<Cell> {
     ]
 }
 
-fn wallet(key: &AdminKey) -> Option<Thing> {
+fn wallet(key: &AdminKey) -> Option<ResourceId> {
     match key.reach {
         Reach::All => None,
-        Reach::Wallet(id) => Some(Thing::Wallet(id)),
+        Reach::Wallet(id) => Some(ResourceId::Wallet(id)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Events: what happened, newest first, and one of them as its webhooks are sent it.
 
 use holdfast_domain::EventId;
-use holdfast_domain::admin::Thing;
+use holdfast_domain::admin::ResourceId;
 use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let pages = Pages::new(visit, "/events", &visit.query);
     let listed = visit.accounts().events(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(listed.next)?;
-    let wallets = listed.rows.iter().filter_map(|event| event.wallet.map(Thing::Wallet));
+    let wallets = listed.rows.iter().filter_map(|event| event.wallet.map(ResourceId::Wallet));
     let names = Names::read(visit, wallets).await?;
     let rows = listed.rows.iter().map(|event| row(event, &names)).collect();
     let empty = "Nothing of this kind happened lately. Events are kept while a webhook or the \
@@ -52,13 +52,13 @@ fn row(event: &EventRecord, names: &Names<'_>) -> Vec<Cell> {
 }
 
 fn wallet(event: &EventRecord, names: &Names<'_>) -> Cell {
-    event.wallet.map_or(Cell::Nothing, |id| names.link(Thing::Wallet(id)))
+    event.wallet.map_or(Cell::Nothing, |id| names.link(ResourceId::Wallet(id)))
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let id = visit.id()?;
     let event = visit.accounts().event(visit.principal(), EventId::from(id)).await?;
-    let names = Names::read(&visit, event.wallet.map(Thing::Wallet)).await?;
+    let names = Names::read(&visit, event.wallet.map(ResourceId::Wallet)).await?;
     let rows = vec![
         ("Kind", Cell::text(event.kind.label())),
         ("When", Cell::moment(event.created_at)),

@@ -3,7 +3,7 @@
 use holdfast_accounts::Name;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
-use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::admin::{ResourceId, UseCase};
 
 use crate::failure::Failure;
 use crate::kit::ask::SentFields;
@@ -83,11 +83,11 @@ async fn table(visit: &Visit, keys: &[ApiKeyListing]) -> Result<Table, Failure> 
         let rows = keys.iter().map(|key| row(&key.api_key, now)).collect();
         return Ok(Table::new("API keys", &HEAD, rows, empty));
     }
-    let wallets = keys.iter().map(|key| Thing::Wallet(key.api_key.wallet));
+    let wallets = keys.iter().map(|key| ResourceId::Wallet(key.api_key.wallet));
     let names = Names::read(visit, wallets).await?;
     let with_wallet = |key: &ApiKeyListing| {
         let mut cells = row(&key.api_key, now);
-        cells.insert(1, names.link(Thing::Wallet(key.api_key.wallet)));
+        cells.insert(1, names.link(ResourceId::Wallet(key.api_key.wallet)));
         cells
     };
     let [name, rest @ ..] = HEAD;

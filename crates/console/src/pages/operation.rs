@@ -8,7 +8,7 @@ mod retry;
 
 use holdfast_accounts::OperationRecord;
 use holdfast_domain::Micros;
-use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::admin::{ResourceId, UseCase};
 use holdfast_domain::operation::{Attempt, Phase, Situation};
 
 use crate::failure::Failure;
@@ -33,7 +33,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         visit.may(UseCase::OperationCancel) && (is_running || operation.phase == Phase::Open);
     let may_reconcile = visit.may(UseCase::OperationReconcile) && is_stuck;
     let may_refund = visit.may(UseCase::PostingRefund) && is_charged;
-    let of = [Thing::Wallet(operation.wallet), Thing::ApiKey(operation.api_key)];
+    let of = [ResourceId::Wallet(operation.wallet), ResourceId::ApiKey(operation.api_key)];
     let names = Names::read(&visit, of).await?;
     let page = Page::new(format!("Request {}", operation.id))
         .below("Requests", "/operations")
@@ -64,8 +64,8 @@ fn facts(record: &OperationRecord, names: &Names<'_>, visitor: &Visitor) -> Fact
         ("Refunded", refunded),
         ("Hold", money(operation.hold)),
         ("Model", Cell::text(operation.model.as_str())),
-        ("Wallet", names.link(Thing::Wallet(operation.wallet))),
-        ("API key", names.link(Thing::ApiKey(operation.api_key))),
+        ("Wallet", names.link(ResourceId::Wallet(operation.wallet))),
+        ("API key", names.link(ResourceId::ApiKey(operation.api_key))),
         ("Began", Cell::moment(operation.created_at)),
         ("Ended", Cell::some_moment(operation.phase.finished_at())),
     ];

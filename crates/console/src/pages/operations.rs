@@ -4,7 +4,7 @@
 //! Never: a request or an answer of a caller.
 
 use holdfast_accounts::{AccountsError, OperationRecord, Reference};
-use holdfast_domain::admin::Thing;
+use holdfast_domain::admin::ResourceId;
 use holdfast_domain::admin::listing::{OperationFilter, Page as Listed, Scope};
 use holdfast_domain::operation::OperationStatus;
 use holdfast_domain::{OperationId, RequestKey, Timestamp};
@@ -52,7 +52,8 @@ async fn found(visit: &Visit, now: Timestamp) -> Result<Table, Failure> {
     if let Some(id) = asked_id(visit).await? {
         let rows = match visit.accounts().operation(visit.principal(), id).await {
             Ok(OperationRecord { operation, situation, .. }) => {
-                let of = [Thing::Wallet(operation.wallet), Thing::ApiKey(operation.api_key)];
+                let of =
+                    [ResourceId::Wallet(operation.wallet), ResourceId::ApiKey(operation.api_key)];
                 let names = Names::read(visit, of).await?;
                 vec![row((&operation, situation), charge(&operation), &names)]
             }

@@ -3,7 +3,7 @@
 //! Never: a prompt, or a model's name that the configuration does not have.
 
 use holdfast_accounts::{AccountsError, Reference};
-use holdfast_domain::admin::Thing;
+use holdfast_domain::admin::ResourceId;
 use holdfast_domain::statistics::{RefusedRequest, Shortage};
 use holdfast_domain::{Currency, RequestId};
 use uuid::Uuid;
@@ -20,7 +20,7 @@ use crate::pages::parts::refusal::cause;
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let id = RequestId::from(visit.id()?);
     let request = visit.accounts().refused_request(visit.principal(), id).await?;
-    let things = [Thing::Wallet(request.wallet), Thing::ApiKey(request.api_key)];
+    let things = [ResourceId::Wallet(request.wallet), ResourceId::ApiKey(request.api_key)];
     let names = Names::read(&visit, things).await?;
     let currency = currency(&visit, &request).await?;
     let page = Page::new(format!("Refused request {}", request.id))
@@ -66,8 +66,8 @@ fn facts(request: &RefusedRequest, currency: Option<Currency>, names: &Names<'_>
         ("Status", Cell::count(request.status)),
         ("Code", Cell::code(&request.code)),
         ("Model", Cell::some_text(request.model.as_ref().map(|model| model.as_str()))),
-        ("API key", names.link(Thing::ApiKey(request.api_key))),
-        ("Wallet", names.link(Thing::Wallet(request.wallet))),
+        ("API key", names.link(ResourceId::ApiKey(request.api_key))),
+        ("Wallet", names.link(ResourceId::Wallet(request.wallet))),
     ];
     if let Some(Shortage { wanted, available }) = request.shortage {
         rows.push(("Might have cost", amount(wanted)));

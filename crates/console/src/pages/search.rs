@@ -5,7 +5,7 @@
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{SearchHit, SearchLimits, SearchOutcome, SearchTerm};
 use holdfast_domain::WalletId;
-use holdfast_domain::admin::Thing;
+use holdfast_domain::admin::ResourceId;
 
 use crate::failure::Failure;
 use crate::kit::address::{noun, of_thing, with_query};
@@ -77,14 +77,15 @@ async fn table(visit: &Visit, hits: &[SearchHit]) -> Result<Table, Failure> {
     for hit in hits {
         match *hit {
             SearchHit::Resource(thing, wallet) => {
-                things.extend([Some(thing), wallet.map(Thing::Wallet)].into_iter().flatten());
+                things.extend([Some(thing), wallet.map(ResourceId::Wallet)].into_iter().flatten());
             }
-            SearchHit::RefusedRequest(_id, wallet) => things.push(Thing::Wallet(wallet)),
+            SearchHit::RefusedRequest(_id, wallet) => things.push(ResourceId::Wallet(wallet)),
         }
     }
     let names = Names::read(visit, things).await?;
-    let of =
-        |wallet: Option<WalletId>| wallet.map_or(Cell::Nothing, |id| names.link(Thing::Wallet(id)));
+    let of = |wallet: Option<WalletId>| {
+        wallet.map_or(Cell::Nothing, |id| names.link(ResourceId::Wallet(id)))
+    };
     let row = |hit: &SearchHit| match *hit {
         SearchHit::Resource(thing, wallet) => {
             vec![names.link(thing), Cell::text(noun(thing)), of(wallet)]
@@ -102,13 +103,13 @@ async fn table(visit: &Visit, hits: &[SearchHit]) -> Result<Table, Failure> {
 mod tests {
     use holdfast_accounts::{SearchHit, SearchOutcome};
     use holdfast_domain::WalletId;
-    use holdfast_domain::admin::Thing;
+    use holdfast_domain::admin::ResourceId;
 
     use crate::pages::search::only;
 
     #[test]
     fn a_single_hit_is_opened_only_if_there_can_be_no_other() {
-        let hit = SearchHit::Resource(Thing::Wallet(WalletId::from_u128(1)), None);
+        let hit = SearchHit::Resource(ResourceId::Wallet(WalletId::from_u128(1)), None);
         let found = SearchOutcome { hits: vec![hit], ..SearchOutcome::default() };
         assert!(only(&found).is_some_and(|address| address.starts_with("/wallets/")));
         assert_eq!(only(&SearchOutcome { needs_api_key: true, ..found.clone() }), None);

@@ -3,7 +3,7 @@
 //! A row shows names and texts before and after, as they stand in the trail: never a secret.
 
 use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
-use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
+use holdfast_domain::admin::{ActorId, FieldChange, ResourceId, UseCase};
 
 use crate::failure::Failure;
 use crate::kit::ask::SentFields;
@@ -63,7 +63,7 @@ fn read_filter(query: &SentFields) -> Result<TrailFilter, Failure> {
         Failure::field(THING, message)
     };
     let bad_use_case = || Failure::field(USE_CASE, "There is no such use case.");
-    let thing = query.get(THING).map(|text| Thing::parse(text).ok_or_else(bad_thing));
+    let thing = query.get(THING).map(|text| ResourceId::parse(text).ok_or_else(bad_thing));
     let use_case = query.get(USE_CASE);
     let use_case = use_case.map(|label| UseCase::from_label(label).ok_or_else(bad_use_case));
     let actor: Option<ActorId> = query.read(ACTOR)?;
@@ -122,8 +122,8 @@ fn actor(actor: ActorId, address: Option<&str>, names: &Names<'_>, visitor: &Vis
     let mut text = match actor {
         ActorId::Local => "command line".to_owned(),
         ActorId::Anonymous => "anonymous".to_owned(),
-        ActorId::AdminKey(id) => names.described(Thing::AdminKey(id)),
-        ActorId::Person(id) => names.described(Thing::Person(id)),
+        ActorId::AdminKey(id) => names.described(ResourceId::AdminKey(id)),
+        ActorId::Person(id) => names.described(ResourceId::Person(id)),
     };
     text.extend(address.map(|address| format!(" from {address}")));
     match resource_of(actor) {
@@ -132,14 +132,14 @@ fn actor(actor: ActorId, address: Option<&str>, names: &Names<'_>, visitor: &Vis
     }
 }
 
-const fn resource_of(actor: ActorId) -> Option<Thing> {
+const fn resource_of(actor: ActorId) -> Option<ResourceId> {
     match actor {
         ActorId::Local | ActorId::Anonymous => None,
-        ActorId::AdminKey(id) => Some(Thing::AdminKey(id)),
-        ActorId::Person(id) => Some(Thing::Person(id)),
+        ActorId::AdminKey(id) => Some(ResourceId::AdminKey(id)),
+        ActorId::Person(id) => Some(ResourceId::Person(id)),
     }
 }
 
-fn thing(thing: Thing, names: &Names<'_>, visitor: &Visitor) -> Cell {
+fn thing(thing: ResourceId, names: &Names<'_>, visitor: &Visitor) -> Cell {
     linked(names.described(thing), thing, visitor)
 }

@@ -4,7 +4,7 @@ pub(crate) mod change;
 pub(crate) mod settings;
 
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState};
-use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::admin::{ResourceId, UseCase};
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Tone};
@@ -21,7 +21,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let pages = Pages::new(&visit, &base, &visit.query);
     let deliveries =
         visit.accounts().deliveries(visit.principal(), webhook, pages.request()?).await?;
-    let names = Names::read(&visit, record.wallet.map(Thing::Wallet)).await?;
+    let names = Names::read(&visit, record.wallet.map(ResourceId::Wallet)).await?;
     let is_active = record.disabled.is_none();
     let url =
         if visit.may(UseCase::WebhookUpdate) { record.url.0.clone() } else { origin(&record) };

@@ -2,7 +2,7 @@
 //!
 //! The whole address is shown to those who may change it: it may carry a secret of its receiver. Others see its origin.
 
-use holdfast_domain::admin::{Thing, UseCase, WebhookRecord};
+use holdfast_domain::admin::{ResourceId, UseCase, WebhookRecord};
 
 use crate::failure::Failure;
 use crate::kit::cell::Cell;
@@ -33,7 +33,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let pages = Pages::new(visit, "/webhooks", &visit.query);
     let listed = visit.accounts().webhooks(visit.principal(), wallet, pages.request()?).await?;
     let next = pages.next(listed.next)?;
-    let wallets = listed.rows.iter().filter_map(|record| record.wallet.map(Thing::Wallet));
+    let wallets = listed.rows.iter().filter_map(|record| record.wallet.map(ResourceId::Wallet));
     let names = Names::read(visit, wallets).await?;
     let rows = listed.rows.iter().map(|record| row(record, &names, &visit.visitor)).collect();
     let head = ["To", "State", "Wallet", "Kinds", "Made"];

@@ -9,7 +9,7 @@ use holdfast_domain::WalletId;
 use holdfast_domain::admin::event::EventFilter;
 use holdfast_domain::admin::job::JobKind;
 use holdfast_domain::admin::listing::{Order, PageRequest, TrailFilter};
-use holdfast_domain::admin::{Reach, Role, Thing, UseCase};
+use holdfast_domain::admin::{Reach, ResourceId, Role, UseCase};
 use holdfast_domain::conduct::Ending;
 use holdfast_domain::private::Private;
 use holdfast_testkit::sample;
@@ -97,8 +97,8 @@ async fn a_holder_sees_one_wallet_and_no_route() {
 
 async fn check_names_are_those_that_the_role_may_read(world: &OpsWorld) {
     let (own_wallet, other) = (world.wallet("acme", 0).await, world.wallet("globex", 0).await);
-    let own_key = Thing::ApiKey(world.api_key(own_wallet, "acme-key").await);
-    let other_key = Thing::ApiKey(world.api_key(other, "globex-key").await);
+    let own_key = ResourceId::ApiKey(world.api_key(own_wallet, "acme-key").await);
+    let other_key = ResourceId::ApiKey(world.api_key(other, "globex-key").await);
     let new = NewAdminKey {
         name: "deployer".parse().unwrap(),
         role: Role::Operator,
@@ -106,8 +106,8 @@ async fn check_names_are_those_that_the_role_may_read(world: &OpsWorld) {
         ends_at: None,
     };
     let made = world.accounts.issue_admin_key(&Principal::local(), &request(), &new).await;
-    let admin_key = Thing::AdminKey(made.unwrap().thing.id);
-    let (own, other) = (Thing::Wallet(own_wallet), Thing::Wallet(other));
+    let admin_key = ResourceId::AdminKey(made.unwrap().thing.id);
+    let (own, other) = (ResourceId::Wallet(own_wallet), ResourceId::Wallet(other));
     let new = NewInvitation {
         email: "grace@example.com".parse().unwrap(),
         name: None,
@@ -115,8 +115,9 @@ async fn check_names_are_those_that_the_role_may_read(world: &OpsWorld) {
         reach: Reach::Wallet(own_wallet),
     };
     let told = world.accounts.invite_person(&Principal::local(), &request(), &new).await;
-    let person = Thing::Person(told.unwrap().thing.person);
-    let all = BTreeSet::from([own, other, own_key, other_key, admin_key, person, Thing::Unknown]);
+    let person = ResourceId::Person(told.unwrap().thing.person);
+    let all =
+        BTreeSet::from([own, other, own_key, other_key, admin_key, person, ResourceId::Unknown]);
     let mut readers = BTreeSet::new();
     for role in Role::ALL {
         let reach = if role.is_holder() { Reach::Wallet(own_wallet) } else { Reach::All };

@@ -34,7 +34,7 @@ use self::wallet::WalletAction;
 use self::webhook::WebhookAction;
 use super::{
     AccountEffect, AccountReceipt, AccountRefusal, BoundedKind, Facts, NewPosting, PersonRecord,
-    Thing, UseCase,
+    ResourceId, UseCase,
 };
 use crate::Timestamp;
 use crate::credential::CREDENTIALS_MAX;
@@ -66,7 +66,7 @@ pub enum Creation {
     /// No resource.
     Nothing,
     /// A resource whose id no other actor has chosen.
-    Thing(Thing),
+    ResourceId(ResourceId),
     /// A credential of a key, or a link of a person, that existed before: another offer may have made another one.
     Secret,
 }

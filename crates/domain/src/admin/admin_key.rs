@@ -5,7 +5,7 @@
 //! outlives its creator, and names them.
 
 use super::field_change::{Fields, TrailFields, moment};
-use super::{ActorId, Reach, Role, Thing};
+use super::{ActorId, Reach, ResourceId, Role};
 use crate::credential::{read_bearer, write_bearer, write_prefix};
 use crate::debug_as;
 use crate::secret::{CredentialSecret, ServerSecretId, Verifier};
@@ -75,8 +75,8 @@ impl AdminKey {
 }
 
 impl TrailFields for AdminKey {
-    fn thing(&self) -> Thing {
-        Thing::AdminKey(self.id)
+    fn thing(&self) -> ResourceId {
+        ResourceId::AdminKey(self.id)
     }
 
     fn trail_fields(&self) -> Fields {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::field_change::{Fields, TrailFields, moment};
-use super::{AccountRefusal, Thing};
+use super::{AccountRefusal, ResourceId};
 use crate::Timestamp;
 use crate::credential::{ApiKey, BalanceVisibility, UsageScope};
 use crate::limits::{CountLimit, SpendLimit};
@@ -106,8 +106,8 @@ impl ApiKey {
 }
 
 impl TrailFields for ApiKey {
-    fn thing(&self) -> Thing {
-        Thing::ApiKey(self.id)
+    fn thing(&self) -> ResourceId {
+        ResourceId::ApiKey(self.id)
     }
 
     fn trail_fields(&self) -> Fields {

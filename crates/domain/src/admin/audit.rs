@@ -15,7 +15,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::admin::{
-    AccountCommand, ActorId, CanonicalDigest, FieldChange, RequestBinding, Thing, UseCase,
+    AccountCommand, ActorId, CanonicalDigest, FieldChange, RequestBinding, ResourceId, UseCase,
 };
 use crate::secret::{ServerSecret, ServerSecretId, TrailKey};
 use crate::{CommandKey, Timestamp};
@@ -69,7 +69,7 @@ pub struct TrailRow {
     /// Use case that was done.
     pub use_case: UseCase,
     /// Resource that it was done to.
-    pub thing: Thing,
+    pub thing: ResourceId,
     /// Request key of the command.
     pub request_key: CommandKey,
     /// Digest of the request.
@@ -90,7 +90,7 @@ impl TrailRow {
     pub fn after(
         head: TrailHead,
         command: &AccountCommand,
-        (thing, changes): (Thing, Vec<FieldChange>),
+        (thing, changes): (ResourceId, Vec<FieldChange>),
         at: Timestamp,
         secret: &ServerSecret,
     ) -> Self {
@@ -218,7 +218,7 @@ mod tests {
             action: AccountAction::Wallet(WalletAction::Suspend(wallet)),
         };
         let changes = vec![FieldChange::set("suspended_at", 7)];
-        let entry = (Thing::Wallet(wallet), changes);
+        let entry = (ResourceId::Wallet(wallet), changes);
         TrailRow::after(head, &command, entry, Timestamp::from_micros(7), &secret())
     }
 
@@ -246,7 +246,7 @@ mod tests {
             |row| row.at = Timestamp::from_micros(8),
             |row| row.actor = ActorId::AdminKey(crate::AdminKeyId::from_u128(1)),
             |row| row.use_case = UseCase::WalletResume,
-            |row| row.thing = Thing::Wallet(WalletId::from_u128(2)),
+            |row| row.thing = ResourceId::Wallet(WalletId::from_u128(2)),
             |row| row.request_key = CommandKey::from_u128(3),
             |row| row.digest = [4; 32],
             |row| row.reason = None,

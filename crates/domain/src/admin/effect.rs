@@ -6,7 +6,7 @@
 use super::event::NewEvent;
 use super::field_change::{TrailFields, differences};
 use super::{
-    AdminCredential, AdminKey, FieldChange, NewPosting, PersonWrite, Thing, WalletRecord,
+    AdminCredential, AdminKey, FieldChange, NewPosting, PersonWrite, ResourceId, WalletRecord,
     WebhookWrite,
 };
 use crate::credential::{ApiKey, Credential};
@@ -20,10 +20,10 @@ pub struct AccountEffect {
     /// Rows to be written, in this order.
     pub writes: Vec<AccountWrite>,
     /// Resources of the command, each with the changes of its fields.
-    pub entries: Vec<(Thing, Vec<FieldChange>)>,
+    pub entries: Vec<(ResourceId, Vec<FieldChange>)>,
     /// Resources that changed with them and have rows of the audit log as well; no answer names them, as they
     /// may be many.
-    pub also: Vec<(Thing, Vec<FieldChange>)>,
+    pub also: Vec<(ResourceId, Vec<FieldChange>)>,
     /// Events that it has.
     pub events: Vec<NewEvent>,
     /// True if an earlier command had done it, by another request or another interface.
@@ -32,7 +32,11 @@ pub struct AccountEffect {
 
 impl AccountEffect {
     /// Effect on one resource.
-    pub(super) fn done(writes: Vec<AccountWrite>, thing: Thing, changes: Vec<FieldChange>) -> Self {
+    pub(super) fn done(
+        writes: Vec<AccountWrite>,
+        thing: ResourceId,
+        changes: Vec<FieldChange>,
+    ) -> Self {
         Self { writes, entries: vec![(thing, changes)], ..Self::default() }
     }
 
@@ -64,7 +68,7 @@ impl AccountEffect {
     }
 
     /// Effect of what an earlier command did: none.
-    pub(super) fn already_done(thing: Thing) -> Self {
+    pub(super) fn already_done(thing: ResourceId) -> Self {
         Self { was_done: true, ..Self::done(Vec::new(), thing, Vec::new()) }
     }
 }
@@ -116,7 +120,7 @@ pub enum AccountWrite {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AccountReceipt {
     /// Resources that it created or changed.
-    pub things: Vec<Thing>,
+    pub things: Vec<ResourceId>,
     /// Moment at which it was done.
     pub at: Timestamp,
     /// True if an earlier request did it: no row was changed now, and no secret of this command is kept.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Thing;
+use super::ResourceId;
 use crate::{CredentialId, Timestamp};
 
 /// Change of one field.
@@ -35,7 +35,7 @@ pub type Fields = Vec<(&'static str, Option<String>)>;
 /// Record of a resource that the audit log tracks.
 pub trait TrailFields: PartialEq + Sized {
     /// The resource.
-    fn thing(&self) -> Thing;
+    fn thing(&self) -> ResourceId;
 
     /// Fields that the audit log compares.
     fn trail_fields(&self) -> Fields;

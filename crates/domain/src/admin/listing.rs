@@ -18,7 +18,7 @@
 
 use crate::admin::audit::TrailRow;
 use crate::admin::{
-    ActorId, PersonState, PostingDetails, Role, Thing, UseCase, WalletRecord, WalletState,
+    ActorId, PersonState, PostingDetails, ResourceId, Role, UseCase, WalletRecord, WalletState,
 };
 use crate::credential::ApiKey;
 use crate::ledger::Posting;
@@ -374,7 +374,7 @@ pub enum AdminKeyState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TrailFilter {
     /// Resource of all rows in the list.
-    pub thing: Option<Thing>,
+    pub thing: Option<ResourceId>,
     /// Actor of all rows in the list.
     pub actor: Option<ActorId>,
     /// Use case of all rows in the list.

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use super::email_address::EmailAddress;
 use super::field_change::{Fields, TrailFields, moment};
-use super::{ActorId, PersonInvitation, Reach, Role, Thing};
+use super::{ActorId, PersonInvitation, Reach, ResourceId, Role};
 use crate::private::{Private, unprinted};
 use crate::secret::TokenHash;
 use crate::{LinkId, PersonId, SessionId, Timestamp};
@@ -120,8 +120,8 @@ pub struct Person {
 }
 
 impl TrailFields for Person {
-    fn thing(&self) -> Thing {
-        Thing::Person(self.id)
+    fn thing(&self) -> ResourceId {
+        ResourceId::Person(self.id)
     }
 
     /// Address and name are never in the audit log.

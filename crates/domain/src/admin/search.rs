@@ -3,7 +3,7 @@
 //! A match is a candidate: the use cases judge whether the caller may read it. So a match names its wallet, and
 //! no other part of the resource.
 
-use super::Thing;
+use super::ResourceId;
 use crate::WalletId;
 
 /// Hexadecimal digits of an id.
@@ -53,7 +53,7 @@ impl IdPrefix {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResourceMatch {
     /// The resource.
-    pub thing: Thing,
+    pub thing: ResourceId,
     /// Wallet that it belongs to; `None` for a resource of the operator.
     pub wallet: Option<WalletId>,
 }

@@ -1,7 +1,7 @@
 //! A wallet with what people set on it.
 
 use super::field_change::{Fields, TrailFields, moment};
-use super::{AccountRefusal, Thing};
+use super::{AccountRefusal, ResourceId};
 use crate::admin::event::LowBalance;
 use crate::limits::SpendLimit;
 use crate::wallet::Wallet;
@@ -167,8 +167,8 @@ impl WalletRecord {
 }
 
 impl TrailFields for WalletRecord {
-    fn thing(&self) -> Thing {
-        Thing::Wallet(self.wallet.id)
+    fn thing(&self) -> ResourceId {
+        ResourceId::Wallet(self.wallet.id)
     }
 
     /// Balances are not among them: postings have those.

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use super::field_change::{Fields, TrailFields};
-use super::{ActorId, Thing};
+use super::{ActorId, ResourceId};
 use crate::admin::event::EventKind;
 use crate::admin::webhook::{DisableReason, Origin, SecretGenerations};
 use crate::private::Private;
@@ -126,8 +126,8 @@ pub enum WebhookWrite {
 }
 
 impl TrailFields for WebhookRecord {
-    fn thing(&self) -> Thing {
-        Thing::Webhook(self.id)
+    fn thing(&self) -> ResourceId {
+        ResourceId::Webhook(self.id)
     }
 
     /// Fields with the origin and a digest of the URL, and not the URL.

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use holdfast_domain::admin::RefusedRequests;
 use holdfast_domain::admin::ports::CommandError::Unavailable;
 use holdfast_domain::admin::{
-    AccountAction, AccountReceipt, AccountRefusal, NewPosting, Thing, WalletAction, WalletRecord,
+    AccountAction, AccountReceipt, AccountRefusal, NewPosting, ResourceId, WalletAction,
+    WalletRecord,
 };
 use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Statistics, Wallets};
 use holdfast_testkit::commands::CommandResult;
@@ -67,7 +68,7 @@ impl Commands for TinyJournal {
         let done = |thing, replayed| AccountReceipt { things: vec![thing], at, replayed };
         if let AccountAction::Wallet(WalletAction::Create(WalletRecord { wallet, .. })) = action {
             self.open(wallet.id, &wallet.name, wallet.currency);
-            return Ok(done(Thing::Wallet(wallet.id), false));
+            return Ok(done(ResourceId::Wallet(wallet.id), false));
         }
         let AccountAction::Post(NewPosting { posting, .. }) = action else {
             return Err(Unavailable("no law of a journal needs it".into()));
@@ -76,8 +77,10 @@ impl Commands for TinyJournal {
         let available = wallet.ok_or(AccountRefusal::NoWallet)?.available;
         let known = self.posting(posting.id).await.unwrap();
         match (self.post(&posting), known) {
-            (Ok(()), _) => Ok(done(Thing::Posting(posting.id), false)),
-            (Err(_), Some(known)) if known == posting => Ok(done(Thing::Posting(posting.id), true)),
+            (Ok(()), _) => Ok(done(ResourceId::Posting(posting.id), false)),
+            (Err(_), Some(known)) if known == posting => {
+                Ok(done(ResourceId::Posting(posting.id), true))
+            }
             (Err(_), Some(known)) => Err(AccountRefusal::PostingConflict(known).into()),
             (Err(_), None) => Err(AccountRefusal::InsufficientFunds { available }.into()),
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use holdfast_domain::admin::Directory;
 use holdfast_domain::admin::search::{IdPrefix, ResourceMatch};
-use holdfast_domain::admin::{AdminKey, PersonRecord, Thing, WalletRecord, WalletState};
+use holdfast_domain::admin::{AdminKey, PersonRecord, ResourceId, WalletRecord, WalletState};
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 use holdfast_domain::ports::Unavailable;
@@ -91,9 +91,9 @@ impl Directory for Store {
 
     async fn names(
         &self,
-        things: BTreeSet<Thing>,
+        things: BTreeSet<ResourceId>,
         of: Option<WalletId>,
-    ) -> Result<BTreeMap<Thing, String>, Unavailable> {
+    ) -> Result<BTreeMap<ResourceId, String>, Unavailable> {
         self.read_transaction(move |db| Box::pin(names::names(db, things, of))).await
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_domain::WalletId;
-use holdfast_domain::admin::Thing;
+use holdfast_domain::admin::ResourceId;
 use sea_orm::{ColumnTrait, Condition, EntityTrait, QueryFilter, QuerySelect, QueryTrait};
 
 use super::{ReadError, ReadTransaction};
@@ -16,16 +16,16 @@ const IDS_AT_ONCE: usize = 500;
 /// and its API keys.
 pub(super) async fn names(
     db: &ReadTransaction,
-    things: BTreeSet<Thing>,
+    things: BTreeSet<ResourceId>,
     of: Option<WalletId>,
-) -> Result<BTreeMap<Thing, String>, ReadError> {
-    let ids = |kind: fn(&Thing) -> bool| -> Vec<[u8; 16]> {
+) -> Result<BTreeMap<ResourceId, String>, ReadError> {
+    let ids = |kind: fn(&ResourceId) -> bool| -> Vec<[u8; 16]> {
         things.iter().filter(|thing| kind(thing)).map(|thing| thing.id()).collect()
     };
-    let wallets = ids(|thing| matches!(thing, Thing::Wallet(_)));
-    let api_keys = ids(|thing| matches!(thing, Thing::ApiKey(_)));
-    let admin_keys = ids(|thing| matches!(thing, Thing::AdminKey(_)));
-    let people = ids(|thing| matches!(thing, Thing::Person(_)));
+    let wallets = ids(|thing| matches!(thing, ResourceId::Wallet(_)));
+    let api_keys = ids(|thing| matches!(thing, ResourceId::ApiKey(_)));
+    let admin_keys = ids(|thing| matches!(thing, ResourceId::AdminKey(_)));
+    let people = ids(|thing| matches!(thing, ResourceId::Person(_)));
     let id = of.map(|id| id.to_bytes().to_vec());
     let all = Condition::all;
     let own = id.clone().map_or_else(all, |id| all().add(wallet::Column::Id.eq(id)));
@@ -40,7 +40,7 @@ pub(super) async fn names(
         let columns = [person::Column::Id, person::Column::Email];
         named.extend(of_kind::<person::Entity>(db, columns, &people, all()).await?);
     }
-    let name = |thing: Thing| Some((thing, named.get(&thing.id())?.clone()));
+    let name = |thing: ResourceId| Some((thing, named.get(&thing.id())?.clone()));
     Ok(things.into_iter().filter_map(name).collect())
 }
 

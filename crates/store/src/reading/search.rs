@@ -5,7 +5,7 @@
 //! are few of them compared with operations, whose texts are never read here. Not in here: jobs, whose list is
 //! short.
 
-use holdfast_domain::admin::Thing;
+use holdfast_domain::admin::ResourceId;
 use holdfast_domain::admin::search::{IdPrefix, ResourceMatch};
 use holdfast_domain::text::spellings;
 use holdfast_domain::{
@@ -50,7 +50,7 @@ async fn owned<E: EntityTrait>(
     [seq, id, wallet]: [E::Column; 3],
     (condition, of): (Condition, Option<WalletId>),
     limit: u64,
-    thing: fn([u8; 16]) -> Thing,
+    thing: fn([u8; 16]) -> ResourceId,
 ) -> Result<Vec<ResourceMatch>, ReadError> {
     let own = of.map(|of| wallet.eq(of.to_bytes().to_vec()));
     let found = newest::<E>([seq, id, wallet], condition.add_option(own), limit);
@@ -93,7 +93,7 @@ async fn plain<E: EntityTrait>(
     [seq, id]: [E::Column; 2],
     condition: Condition,
     limit: u64,
-    thing: fn([u8; 16]) -> Thing,
+    thing: fn([u8; 16]) -> ResourceId,
 ) -> Result<Vec<ResourceMatch>, ReadError> {
     let found = E::find().select_only().column(id).filter(condition);
     let found = found.order_by(seq, Order::Desc).limit(limit);
@@ -110,7 +110,7 @@ macro_rules! rows_of {
             [$entity::Column::Seq, $entity::Column::Id, $entity::Column::$wallet],
             $condition,
             $limit,
-            |id| Thing::$kind($id::from_bytes(id)),
+            |id| ResourceId::$kind($id::from_bytes(id)),
         )
         .await?
     };
@@ -120,7 +120,7 @@ macro_rules! rows_of {
             [$entity::Column::Seq, $entity::Column::Id],
             $condition,
             $limit,
-            |id| Thing::$kind($id::from_bytes(id)),
+            |id| ResourceId::$kind($id::from_bytes(id)),
         )
         .await?
     };

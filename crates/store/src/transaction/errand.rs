@@ -30,7 +30,7 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::admin::audit::{TrailHead, TrailRow};
 use holdfast_domain::admin::event::{EventInterest, NewEvent};
 use holdfast_domain::admin::{
-    AccountCommand, AccountEffect, AccountReceipt, AccountRefusal, Creation, Rejection, Thing,
+    AccountCommand, AccountEffect, AccountReceipt, AccountRefusal, Creation, Rejection, ResourceId,
     decide, replay,
 };
 use holdfast_domain::ports::Cause;
@@ -175,7 +175,8 @@ impl Errand {
         effect: AccountEffect,
         now: Timestamp,
     ) -> Option<(Vec<Statement>, AccountReceipt)> {
-        let things: Vec<Thing> = effect.entries.iter().map(|(thing, _changes)| *thing).collect();
+        let things: Vec<ResourceId> =
+            effect.entries.iter().map(|(thing, _changes)| *thing).collect();
         let receipt = AccountReceipt { things, at: now, replayed: effect.was_done };
         if self.mode == Mode::Rehearse {
             return Some((Vec::new(), receipt));
@@ -219,7 +220,7 @@ impl Errand {
     /// was bound by this command.
     pub(crate) fn told(&self, receipt: AccountReceipt, was_lost: bool) -> AccountReceipt {
         let is_own = match self.command.action.row().1 {
-            Creation::Thing(made) => receipt.things.contains(&made),
+            Creation::ResourceId(made) => receipt.things.contains(&made),
             // It may be another offer's, whose secret is another one: that one must not be shown.
             Creation::Secret => false,
             Creation::Nothing => true,

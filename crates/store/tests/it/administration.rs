@@ -8,7 +8,7 @@ use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountReceipt, AccountRefusal, ActorId, ApiKeyAction,
     ApiKeyPatch, CanonicalDigest, DepositReference, NewPosting, PostingDetails, RequestBinding,
-    Thing, WalletAction, WalletBounds, WalletPatch, WalletRecord,
+    ResourceId, WalletAction, WalletBounds, WalletPatch, WalletRecord,
 };
 use holdfast_domain::admin::{Administration as _, Directory as _};
 use holdfast_domain::credential::Grant;
@@ -149,7 +149,7 @@ async fn a_command_is_done_once_however_often_it_is_sent(home: &impl Home) {
     let head = store.trail_head().await.unwrap();
     for _again in 0..3 {
         let again = administer(store, &first).await.unwrap();
-        assert_eq!((again.things, again.replayed), (vec![Thing::Posting(id)], true));
+        assert_eq!((again.things, again.replayed), (vec![ResourceId::Posting(id)], true));
     }
     // Another process of the same database, with nothing in memory.
     let restarted = home.again().await;

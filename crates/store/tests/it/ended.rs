@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdfast_domain::admin::{
     AccountAction, AccountReceipt, AccountRefusal, ActorId, AdminCredential, AdminKey,
-    AdminKeyAction, ApiKeyAction, Reach, Role, Thing, WalletAction,
+    AdminKeyAction, ApiKeyAction, Reach, ResourceId, Role, WalletAction,
 };
 use holdfast_domain::admin::{Administration as _, Directory as _};
 use holdfast_domain::{AdminKeyId, Journal as _, Timestamp};
@@ -31,7 +31,7 @@ async fn a_closed_wallet_has_a_row_of_the_trail_for_each_key_that_it_revokes(hom
     let before = store.trail_head().await.unwrap();
     let close = command(key(), AccountAction::Wallet(WalletAction::Close(wallet)));
     let closed = store.administer(&close, &secret()).await.unwrap();
-    assert_eq!(closed.things, [Thing::Wallet(wallet)], "and not ten thousand keys");
+    assert_eq!(closed.things, [ResourceId::Wallet(wallet)], "and not ten thousand keys");
     let after = store.trail_head().await.unwrap();
     assert_eq!(after.seq - before.seq, u64::try_from(KEYS).unwrap(), "the wallet, and all but one");
     let mut raw = Raw::open(home).await;
@@ -111,7 +111,7 @@ async fn the_name_of_an_admin_key_is_free_when_its_end_has_come(home: &impl Home
     raw.run("UPDATE admin_keys SET ends_at = 1 WHERE name = 'bob'").await;
     let before = store.trail_head().await.unwrap();
     let (next, made) = admin_key(store, "bob", None).await.unwrap();
-    assert_eq!(made.things, [Thing::AdminKey(next)], "the answer names the key that was made");
+    assert_eq!(made.things, [ResourceId::AdminKey(next)], "the answer names the key that was made");
     assert_eq!(store.trail_head().await.unwrap().seq, before.seq + 2, "both are told");
     let id: String = ended.to_bytes().iter().map(|byte| format!("{byte:02X}")).collect();
     let hex = match &raw {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_domain::admin::Administration as _;
 use holdfast_domain::admin::{
     AccountAction, AccountRefusal, ActorId, CanonicalDigest, DepositReference, NewPosting,
-    PostingDetails, RequestBinding, Thing,
+    PostingDetails, RequestBinding, ResourceId,
 };
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::{AdminKeyId, Currency, Micros, PostingId, WalletId};
@@ -79,7 +79,7 @@ async fn a_source_compares_in_lower_case(home: &impl Home) {
     let mut other = command(key(), respelled);
     other.actor = ActorId::AdminKey(AdminKeyId::from_u128(3));
     let known = administer(store, &other).await.unwrap();
-    assert_eq!((known.things, known.replayed), (vec![Thing::Posting(id(&first))], true));
+    assert_eq!((known.things, known.replayed), (vec![ResourceId::Posting(id(&first))], true));
 }
 
 async fn of_two_who_race_with_spellings_of_one_source_one_books(home: &impl Home) {
@@ -132,7 +132,10 @@ async fn a_new_reference_is_visible_ascii_and_an_old_one_is_answered(home: &impl
         new.details.reference = Some(DepositReference::new("The Bank", "Überweisung 1"));
     }
     let again = act(store, old).await.unwrap();
-    assert_eq!((again.things.clone(), again.replayed), (vec![Thing::Posting(id(&made))], true));
+    assert_eq!(
+        (again.things.clone(), again.replayed),
+        (vec![ResourceId::Posting(id(&made))], true)
+    );
     for source in ["The Bank", "the bank"] {
         let known = act(store, payment(wallet, 10, source, "Überweisung 1")).await.unwrap();
         assert_eq!((known.things, known.replayed), (again.things.clone(), true), "{source}");
@@ -217,7 +220,7 @@ async fn payments_that_versions_before_booked_twice_are_noted(home: &impl Home) 
     // The one that is spelled alike is the one that a repetition is of, and else the first.
     for (source, first) in [("stripe", 0), ("Stripe", 1), ("STRIPE", 0)] {
         let known = act(store, payment(wallet, 10, source, "pi_1")).await.unwrap();
-        assert_eq!((known.things, known.replayed), (vec![Thing::Posting(made[first])], true));
+        assert_eq!((known.things, known.replayed), (vec![ResourceId::Posting(made[first])], true));
     }
 }
 

@@ -3,7 +3,7 @@
 use holdfast_domain::admin::Administration as _;
 use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountRefusal, ActorId, DepositReference, NewPosting,
-    OWN_SOURCE, PostingDetails, Thing, WalletAction,
+    OWN_SOURCE, PostingDetails, ResourceId, WalletAction,
 };
 use holdfast_domain::{AdminKeyId, PostingId, WalletId};
 use holdfast_testkit::sample;
@@ -50,7 +50,7 @@ async fn a_posting_of_another_actor_is_answered_only_where_it_asks_for_the_same(
         assert!(matches!(refused, Err(AccountRefusal::PostingConflict(_))), "{n}: {refused:?}");
     }
     let again = administer(store, &by_another(&command(key(), booked.clone()), 9)).await.unwrap();
-    assert_eq!((again.things, again.replayed), (vec![Thing::Posting(id(&booked))], true));
+    assert_eq!((again.things, again.replayed), (vec![ResourceId::Posting(id(&booked))], true));
     // Nothing has booked the other payment in passing: it can be.
     let made = act(store, referenced(wallet, 10, "pay-2")).await.unwrap();
     assert!(!made.replayed);
@@ -118,7 +118,7 @@ async fn a_request_key_is_bound_by_what_was_done_and_for_its_actor_alone(home: &
     );
     administer(store, &suspend).await.unwrap();
     let record = store.request_record(local, request).await.unwrap().unwrap();
-    assert_eq!(record.things, [Thing::Wallet(wallet)]);
+    assert_eq!(record.things, [ResourceId::Wallet(wallet)]);
     let other = ActorId::AdminKey(AdminKeyId::from_u128(1));
     assert!(store.request_record(other, request).await.unwrap().is_none());
     let nobodys =

@@ -8,7 +8,7 @@ use holdfast_domain::admin::listing::{Order, PageRequest, Period, PersonFilter, 
 use holdfast_domain::admin::ports::Sessions as _;
 use holdfast_domain::admin::report::{GroupBy, Grouping, UsageQuery};
 use holdfast_domain::admin::{
-    ActorId, BROWSER_MARKS_MAX, PasswordHash, SESSIONS_MAX, Thing, UseCase,
+    ActorId, BROWSER_MARKS_MAX, PasswordHash, ResourceId, SESSIONS_MAX, UseCase,
 };
 use holdfast_domain::secret::BrowserToken;
 
@@ -218,10 +218,10 @@ async fn failed_sign_ins_and_reads_are_in_the_audit_log(home: &impl Home) {
         let filter = TrailFilter { use_case: Some(use_case), ..TrailFilter::default() };
         desk.accounts.trail(&desk.local, filter, page).await.unwrap().rows
     };
-    let own = Thing::Person(ada);
+    let own = ResourceId::Person(ada);
     for (use_case, thing) in [
         (UseCase::PersonRead, own),
-        (UseCase::StatementRead, Thing::Wallet(wallet)),
+        (UseCase::StatementRead, ResourceId::Wallet(wallet)),
         (UseCase::AuditRead, own),
         (UseCase::UsageRead, own),
     ] {
@@ -234,7 +234,7 @@ async fn failed_sign_ins_and_reads_are_in_the_audit_log(home: &impl Home) {
     let failed: Vec<_> =
         failed.iter().map(|it| (it.row.thing, it.address.as_deref().unwrap())).collect();
     assert_eq!(failed.len(), 3);
-    for expected in [(own, "192.0.2.1"), (own, "192.0.2.2"), (Thing::Unknown, "192.0.2.1")] {
+    for expected in [(own, "192.0.2.1"), (own, "192.0.2.2"), (ResourceId::Unknown, "192.0.2.1")] {
         assert!(failed.contains(&expected), "{failed:?}");
     }
     assert_eq!(home.store().verify().await.unwrap().mismatches, []);

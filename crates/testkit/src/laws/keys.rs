@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::admin::ports::CommandError::{self, Refused};
-use holdfast_domain::admin::{AccountRefusal, Thing};
+use holdfast_domain::admin::{AccountRefusal, ResourceId};
 use holdfast_domain::credential::{
     ApiKey, BalanceVisibility, Credential, Grant, NewApiKey, UsageScope,
 };
@@ -145,7 +145,7 @@ pub async fn a_rotation_adds_a_credential_and_ends_the_others_later(stores: &dyn
         known.ends_at()
     };
     let rotated = commands.rotate(&second, wallet, Duration::from_secs(60)).await.unwrap();
-    assert_eq!(rotated.things, [Thing::ApiKey(new.id)]);
+    assert_eq!(rotated.things, [ResourceId::ApiKey(new.id)]);
     let soon = Some(rotated.at.after(Duration::from_secs(60)));
     let before = issued.created_at.after(Duration::from_secs(60));
     assert!(soon.is_some_and(|soon| soon >= before), "from now on, not from when it was issued");
@@ -226,7 +226,7 @@ pub async fn wallets_are_found_and_listed(stores: &dyn Stores) {
     for currency in ["USD", "EUR"] {
         let (id, name, currency) = (sample::fresh(), name("wallet"), currency.parse().unwrap());
         let created = stores.commands().create_wallet(id, &name, currency).await.unwrap();
-        assert_eq!(created.things, [Thing::Wallet(id)]);
+        assert_eq!(created.things, [ResourceId::Wallet(id)]);
         let wallet = stores.wallets().find(id).await.unwrap().unwrap();
         assert_eq!((wallet.id, &wallet.name, wallet.currency), (id, &name, currency));
         assert_eq!((wallet.available, wallet.held), (Micros::ZERO, Micros::ZERO));
@@ -296,7 +296,7 @@ pub async fn a_claim_does_not_change_a_known_price(stores: &dyn Stores) {
 /// Issues a key and reads it again by its credential.
 async fn issue(stores: &dyn Stores, new: &NewApiKey, credential: &Credential) -> ApiKey {
     let issued = stores.commands().issue(new, credential).await.unwrap();
-    assert_eq!(issued.things, [Thing::ApiKey(new.id)]);
+    assert_eq!(issued.things, [ResourceId::ApiKey(new.id)]);
     let key = stores.keys().unwrap().credential(credential.id).await.unwrap().unwrap().api_key;
     assert_eq!((key.id, key.wallet, key.created_at), (new.id, new.wallet, issued.at));
     key

@@ -6,7 +6,7 @@ use crate::kit::cell::{Cell, Tone};
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::Names;
 use holdfast_accounts::OperationRecord;
-use holdfast_domain::admin::Thing;
+use holdfast_domain::admin::ResourceId;
 use holdfast_domain::admin::listing::OperationListing;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, Phase, Situation, situation};
@@ -29,10 +29,10 @@ pub(crate) async fn rows(
     listings: &[OperationListing],
     amount: fn(&Operation) -> Option<Micros>,
 ) -> Result<Vec<Vec<Cell>>, Failure> {
-    let wallets = listings.iter().map(|it| Thing::Wallet(it.operation.wallet));
+    let wallets = listings.iter().map(|it| ResourceId::Wallet(it.operation.wallet));
     let mut names = Names::read(visit, wallets).await?;
     for listing in listings {
-        let api_key = Thing::ApiKey(listing.operation.api_key);
+        let api_key = ResourceId::ApiKey(listing.operation.api_key);
         names.insert(api_key, listing.api_key_name.as_deref());
     }
     let row = |OperationListing { operation, lease, now, .. }: &OperationListing| {
@@ -54,8 +54,8 @@ pub(crate) fn row(
         state(operation, situation),
         Cell::text(operation.model.as_str()),
         amount.map_or(Cell::Nothing, |amount| Cell::money(amount, currency)),
-        names.link(Thing::ApiKey(operation.api_key)),
-        names.link(Thing::Wallet(operation.wallet)),
+        names.link(ResourceId::ApiKey(operation.api_key)),
+        names.link(ResourceId::Wallet(operation.wallet)),
     ]
 }
 

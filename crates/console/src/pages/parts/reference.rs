@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_accounts::{AccountsError, Reference};
-use holdfast_domain::admin::Thing;
+use holdfast_domain::admin::ResourceId;
 use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
@@ -71,13 +71,13 @@ pub(crate) fn to_wallet(id: WalletId) -> Reference {
 #[derive(Debug)]
 pub(crate) struct Names<'v> {
     visitor: &'v Visitor,
-    names: BTreeMap<Thing, String>,
+    names: BTreeMap<ResourceId, String>,
 }
 
 impl<'v> Names<'v> {
     pub(crate) async fn read(
         visit: &'v Visit,
-        things: impl IntoIterator<Item = Thing>,
+        things: impl IntoIterator<Item = ResourceId>,
     ) -> Result<Self, Failure> {
         let things = things.into_iter().collect();
         let names = visit.accounts().names(visit.principal(), things).await?;
@@ -85,44 +85,44 @@ impl<'v> Names<'v> {
     }
 
     /// Adds the name that a listing has of a resource.
-    pub(crate) fn insert(&mut self, thing: Thing, name: Option<&str>) {
+    pub(crate) fn insert(&mut self, thing: ResourceId, name: Option<&str>) {
         self.names.extend(name.map(|name| (thing, name.to_owned())));
     }
 
-    pub(crate) fn get(&self, thing: Thing) -> Option<&str> {
+    pub(crate) fn get(&self, thing: ResourceId) -> Option<&str> {
         self.names.get(&thing).map(String::as_str)
     }
 
     /// Link with the name of a resource, or with its kind and its whole id if no name is known.
-    pub(crate) fn link(&self, thing: Thing) -> Cell {
+    pub(crate) fn link(&self, thing: ResourceId) -> Cell {
         let text = self.get(thing).map_or_else(|| identified(thing), str::to_owned);
         linked(text, thing, self.visitor)
     }
 
     /// Kind of a resource with its name, or with its whole id if no name is known.
-    pub(crate) fn described(&self, thing: Thing) -> String {
+    pub(crate) fn described(&self, thing: ResourceId) -> String {
         let named = |name: &str| format!("{} {name}", noun(thing));
         self.get(thing).map_or_else(|| identified(thing), named)
     }
 }
 
 /// Kind of a resource, and its whole id.
-fn identified(thing: Thing) -> String {
+fn identified(thing: ResourceId) -> String {
     match thing {
-        Thing::Unknown => noun(thing).to_owned(),
-        Thing::Wallet(_)
-        | Thing::ApiKey(_)
-        | Thing::Posting(_)
-        | Thing::Operation(_)
-        | Thing::AdminKey(_)
-        | Thing::Person(_)
-        | Thing::Webhook(_)
-        | Thing::Job(_) => format!("{} {}", noun(thing), Uuid::from_bytes(thing.id())),
+        ResourceId::Unknown => noun(thing).to_owned(),
+        ResourceId::Wallet(_)
+        | ResourceId::ApiKey(_)
+        | ResourceId::Posting(_)
+        | ResourceId::Operation(_)
+        | ResourceId::AdminKey(_)
+        | ResourceId::Person(_)
+        | ResourceId::Webhook(_)
+        | ResourceId::Job(_) => format!("{} {}", noun(thing), Uuid::from_bytes(thing.id())),
     }
 }
 
 /// Link to a resource, or only its text for a visitor who may not read the resource.
-pub(crate) fn linked(text: String, thing: Thing, visitor: &Visitor) -> Cell {
+pub(crate) fn linked(text: String, thing: ResourceId, visitor: &Visitor) -> Cell {
     let may_read = thing.read_use_case().is_some_and(|use_case| visitor.may(use_case));
     match of_thing(thing).filter(|_| may_read) {
         Some(href) => Cell::link(text, href),

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_domain::admin::listing::{Order, PageRequest, Period};
-use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, Thing, UseCase};
+use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, ResourceId, UseCase};
 use holdfast_domain::statistics::{RefusedRequest, hour_of};
 use holdfast_domain::{ApiKeyId, Timestamp, WalletId};
 use holdfast_wire::error::Code;
@@ -59,8 +59,9 @@ async fn rows(
     let counted = visit.accounts().refusal_hours(visit.principal(), filter).await?;
     let count = |HourlyRefusals { hour, code, count }| ((hour, code), count);
     let counts: BTreeMap<_, _> = counted.into_iter().map(count).collect();
-    let things =
-        requests.iter().flat_map(|it| [Thing::Wallet(it.wallet), Thing::ApiKey(it.api_key)]);
+    let things = requests
+        .iter()
+        .flat_map(|it| [ResourceId::Wallet(it.wallet), ResourceId::ApiKey(it.api_key)]);
     let names = Names::read(visit, things).await?;
     let row = |request: &RefusedRequest| {
         let of_hour = counts.get(&(hour_of(request.at), request.code.to_string()));
@@ -68,8 +69,8 @@ async fn rows(
             Cell::moment_link(request.at, address(request)),
             Cell::badge(format!("{} {}", request.status, request.code), Tone::Warning),
             Cell::some_text(request.model.as_ref().map(|model| model.as_str())),
-            names.link(Thing::ApiKey(request.api_key)),
-            names.link(Thing::Wallet(request.wallet)),
+            names.link(ResourceId::ApiKey(request.api_key)),
+            names.link(ResourceId::Wallet(request.wallet)),
             of_hour.map_or(Cell::Nothing, Cell::count),
         ]
     };

@@ -8,7 +8,7 @@ use crate::kit::visitor::Visitor;
 use crate::pages::parts::reference::Names;
 use holdfast_domain::WebhookId;
 use holdfast_domain::admin::webhook::Origin;
-use holdfast_domain::admin::{Thing, WebhookRecord};
+use holdfast_domain::admin::{ResourceId, WebhookRecord};
 
 pub(crate) fn origin(record: &WebhookRecord) -> String {
     Origin::of_url(&record.url).map(|origin| origin.to_string()).unwrap_or_default()
@@ -26,7 +26,7 @@ pub(crate) fn state(record: &WebhookRecord) -> Cell {
 
 pub(crate) fn wallet(record: &WebhookRecord, names: &Names<'_>, visitor: &Visitor) -> Cell {
     match record.wallet {
-        Some(id) => names.link(Thing::Wallet(id)),
+        Some(id) => names.link(ResourceId::Wallet(id)),
         None if visitor.principal.only_wallet().is_none() => Cell::text("all"),
         None => Cell::Nothing,
     }

@@ -6,7 +6,7 @@ use super::{AccountCommand, Creation, refuse_crowd, refuse_more, refuse_passed};
 use crate::admin::field_change::{FieldChange, TrailFields as _};
 use crate::admin::{
     AccountEffect, AccountRefusal, AccountWrite, AdminCredential, AdminKey, BoundedKind, Count,
-    Facts, Reach, Role, Thing, UseCase,
+    Facts, Reach, ResourceId, Role, UseCase,
 };
 use crate::{AdminKeyId, PersonId};
 
@@ -30,7 +30,7 @@ impl AdminKeyAction {
     pub(super) const fn row(&self) -> (UseCase, Creation) {
         match self {
             Self::Issue(key, _) => {
-                (UseCase::AdminKeyIssue, Creation::Thing(Thing::AdminKey(key.id)))
+                (UseCase::AdminKeyIssue, Creation::ResourceId(ResourceId::AdminKey(key.id)))
             }
             Self::Rotate { .. } => (UseCase::AdminKeyRotate, Creation::Secret),
             Self::Revoke(_) => (UseCase::AdminKeyRevoke, Creation::Nothing),
@@ -99,7 +99,7 @@ async fn rotate<F: Facts>(
         AccountWrite::InsertAdminCredential(credential.clone(), now),
     ];
     let changes = FieldChange::rotation(credential.id, others_end_at);
-    Ok(AccountEffect::done(writes, Thing::AdminKey(id), changes))
+    Ok(AccountEffect::done(writes, ResourceId::AdminKey(id), changes))
 }
 
 async fn revoke<F: Facts>(id: AdminKeyId, facts: &mut F) -> Result<AccountEffect, F::Error> {
@@ -108,7 +108,7 @@ async fn revoke<F: Facts>(id: AdminKeyId, facts: &mut F) -> Result<AccountEffect
     let others = facts.owners((id, PersonId::from_u128(0))).await?;
     let before = before.ok_or(AccountRefusal::NoAdminKey)?;
     if before.revoked_at.is_some() {
-        return Ok(AccountEffect::done(Vec::new(), Thing::AdminKey(id), Vec::new()));
+        return Ok(AccountEffect::done(Vec::new(), ResourceId::AdminKey(id), Vec::new()));
     }
     // An owner's key without an end is followed by another one without: those that have an end go by
     // themselves, and then nobody could issue a key.

@@ -9,7 +9,7 @@ use crate::admin::event::EventKind;
 use crate::admin::field_change::{FieldChange, TrailFields as _, differences};
 use crate::admin::{
     AccountEffect, AccountRefusal, AccountWrite, ApiKeyPatch, BoundedKind, Count, Facts, NameScope,
-    Thing, UseCase, WalletRecord,
+    ResourceId, UseCase, WalletRecord,
 };
 use crate::credential::{ApiKey, Credential, Grant, MODELS_MAX, NewApiKey};
 use crate::limits::SpendLimit;
@@ -63,7 +63,8 @@ impl ApiKeyAction {
     pub(super) fn row(&self) -> (UseCase, Creation) {
         match self {
             Self::Issue { keys, .. } => {
-                let first = keys.first().map(|(key, _)| Creation::Thing(Thing::ApiKey(key.id)));
+                let first =
+                    keys.first().map(|(key, _)| Creation::ResourceId(ResourceId::ApiKey(key.id)));
                 (UseCase::ApiKeyIssue, first.unwrap_or(Creation::Nothing))
             }
             Self::Edit { .. } => (UseCase::ApiKeyUpdate, Creation::Nothing),
@@ -116,7 +117,7 @@ impl ApiKeyAction {
                     AccountWrite::InsertCredential(credential.clone(), now),
                 ];
                 let changes = FieldChange::rotation(credential.id, others_end_at);
-                let effect = AccountEffect::done(writes, Thing::ApiKey(id), changes);
+                let effect = AccountEffect::done(writes, ResourceId::ApiKey(id), changes);
                 Ok(effect.with_event(|| api_key_event(command, EventKind::ApiKeyRotated, &before)))
             }
             Self::Revoke(id) => {

@@ -5,7 +5,7 @@
 
 use super::AccountAction;
 use crate::Timestamp;
-use crate::admin::{ActorId, CanonicalDigest, RequestBinding, Thing, WalletBounds};
+use crate::admin::{ActorId, CanonicalDigest, RequestBinding, ResourceId, WalletBounds};
 
 /// Command of an administrator: one change, and all that the trail keeps of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct RequestRecord {
     /// Canonical digest of the request; `None` if a node of a version without it did the request.
     pub canonical: Option<CanonicalDigest>,
     /// Resources that the command created or changed.
-    pub things: Vec<Thing>,
+    pub things: Vec<ResourceId>,
     /// Moment of the command.
     pub at: Timestamp,
 }

@@ -4,7 +4,7 @@ use super::Creation;
 use crate::JobId;
 use crate::admin::field_change::{FieldChange, differences};
 use crate::admin::job_state::JobState;
-use crate::admin::{AccountEffect, AccountRefusal, AccountWrite, Facts, Thing, UseCase};
+use crate::admin::{AccountEffect, AccountRefusal, AccountWrite, Facts, ResourceId, UseCase};
 
 /// Change of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,9 @@ pub enum JobAction {
 impl JobAction {
     pub(super) const fn row(&self) -> (UseCase, Creation) {
         match self {
-            Self::Start { job, .. } => (UseCase::JobCreate, Creation::Thing(Thing::Job(*job))),
+            Self::Start { job, .. } => {
+                (UseCase::JobCreate, Creation::ResourceId(ResourceId::Job(*job)))
+            }
             Self::Cancel(_) => (UseCase::JobCreate, Creation::Nothing),
         }
     }
@@ -39,7 +41,7 @@ impl JobAction {
                 let fields = vec![("kind", Some((*kind).to_owned())), ("since", since.clone())];
                 let queued = AccountWrite::QueueJob(*job, kind, since.clone(), facts.now());
                 let changes = differences(None, fields);
-                Ok(AccountEffect::done(vec![queued], Thing::Job(*job), changes))
+                Ok(AccountEffect::done(vec![queued], ResourceId::Job(*job), changes))
             }
             Self::Cancel(id) => {
                 let (writes, changes) = match facts.job(*id).await?.ok_or(AccountRefusal::NoJob)? {
@@ -54,7 +56,7 @@ impl JobAction {
                         return Err(AccountRefusal::JobStarted.into());
                     }
                 };
-                Ok(AccountEffect::done(writes, Thing::Job(*id), changes))
+                Ok(AccountEffect::done(writes, ResourceId::Job(*id), changes))
             }
         }
     }

@@ -21,8 +21,8 @@ use crate::admin::field_change::FieldChange;
 use crate::admin::{
     AccountEffect, AccountRefusal, AccountWrite, ActorId, Authority, BoundedKind, Count,
     EmailAddress, EndedSessions, Facts, FoundPerson, LinkPurpose, NewLink, Owners, PasswordHash,
-    Person, PersonBy, PersonGrant, PersonInvitation, PersonRecord, PersonWrite, Reach, Role, Thing,
-    UseCase,
+    Person, PersonBy, PersonGrant, PersonInvitation, PersonRecord, PersonWrite, Reach, ResourceId,
+    Role, UseCase,
 };
 use crate::private::Private;
 use crate::secret::TokenHash;
@@ -124,7 +124,7 @@ impl PersonAction {
     pub(super) const fn row(&self) -> (UseCase, Creation) {
         match self {
             Self::Invite { new, .. } => {
-                (UseCase::PersonInvite, Creation::Thing(Thing::Person(new.id)))
+                (UseCase::PersonInvite, Creation::ResourceId(ResourceId::Person(new.id)))
             }
             Self::InviteFirstOwner { .. } => (UseCase::PersonInvite, Creation::Secret),
             Self::RenewLink { .. } => (UseCase::PersonLink, Creation::Secret),
@@ -272,7 +272,7 @@ const fn write(write: PersonWrite) -> AccountWrite {
 
 fn done(id: PersonId, writes: Vec<PersonWrite>, changes: Vec<FieldChange>) -> AccountEffect {
     let writes = writes.into_iter().map(write).collect();
-    AccountEffect::done(writes, Thing::Person(id), changes)
+    AccountEffect::done(writes, ResourceId::Person(id), changes)
 }
 
 /// A member whose value the audit log does not contain.
@@ -292,7 +292,7 @@ fn invite(
 ) -> Result<AccountEffect, AccountRefusal> {
     if let Some(record) = known {
         if record.grants.iter().any(|grant| grant.authority == authority) {
-            return Ok(AccountEffect::already_done(Thing::Person(record.person.id)));
+            return Ok(AccountEffect::already_done(ResourceId::Person(record.person.id)));
         }
         let is_here = |grant: &PersonGrant| grant.authority.reach == authority.reach;
         let is_lost = !record.has_password && record.grants.iter().any(is_here);

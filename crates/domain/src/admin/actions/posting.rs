@@ -4,7 +4,7 @@ use super::event::{deposit_conflict, posted};
 use crate::admin::field_change::{FieldChange, differences};
 use crate::admin::{
     AccountEffect, AccountRefusal, AccountWrite, DepositReference, Facts, KnownPosting, NewPosting,
-    RefundableOperation, Rejection, Thing, UseCase, WalletRecord,
+    RefundableOperation, Rejection, ResourceId, UseCase, WalletRecord,
 };
 use crate::ledger::{Posting, PostingKind};
 use crate::{Micros, Timestamp};
@@ -64,7 +64,7 @@ fn post(
     if let Some(known) = &facts.known {
         // All that was asked, the reference too: one that is not compared would pass for booked.
         return if known.is_all_of(new) && refuse_currency(new, facts).is_ok() {
-            Ok(AccountEffect::already_done(Thing::Posting(known.posting.id)))
+            Ok(AccountEffect::already_done(ResourceId::Posting(known.posting.id)))
         } else {
             Err(AccountRefusal::PostingConflict(known.posting.clone()).into())
         };
@@ -73,7 +73,7 @@ fn post(
     if let Some(known) = &facts.referenced {
         let agrees = known.wallet == posting.wallet && known.amount == posting.amount;
         return if agrees {
-            Ok(AccountEffect::already_done(Thing::Posting(known.id)))
+            Ok(AccountEffect::already_done(ResourceId::Posting(known.id)))
         } else {
             let refusal = AccountRefusal::ExternalReferenceConflict(known.id);
             Err(Rejection { refusal, event: deposit_conflict(new, known).map(Box::new) })
@@ -100,7 +100,7 @@ fn post(
         AccountWrite::SetAvailable(posting.wallet, available_after(wallet, posting.amount)?),
         AccountWrite::InsertPosting(new.clone(), now),
     ];
-    let effect = AccountEffect::done(writes, Thing::Posting(posting.id), changes(new));
+    let effect = AccountEffect::done(writes, ResourceId::Posting(posting.id), changes(new));
     Ok(AccountEffect { events: posted(new, wallet, facts.operation), ..effect })
 }
 

@@ -5,8 +5,8 @@ use super::{AccountCommand, Creation, expect};
 use crate::admin::event::EventKind;
 use crate::admin::field_change::TrailFields as _;
 use crate::admin::{
-    AccountEffect, AccountRefusal, AccountWrite, Facts, NameScope, Thing, UseCase, WalletPatch,
-    WalletRecord,
+    AccountEffect, AccountRefusal, AccountWrite, Facts, NameScope, ResourceId, UseCase,
+    WalletPatch, WalletRecord,
 };
 use crate::{Micros, WalletId};
 
@@ -36,7 +36,7 @@ impl WalletAction {
     pub(super) const fn row(&self) -> (UseCase, Creation) {
         match self {
             Self::Create(it) => {
-                (UseCase::WalletCreate, Creation::Thing(Thing::Wallet(it.wallet.id)))
+                (UseCase::WalletCreate, Creation::ResourceId(ResourceId::Wallet(it.wallet.id)))
             }
             Self::Edit { .. } => (UseCase::WalletUpdate, Creation::Nothing),
             Self::Suspend(_) => (UseCase::WalletSuspend, Creation::Nothing),

@@ -4,7 +4,7 @@ use super::{AccountCommand, Creation, expect};
 use crate::admin::field_change::FieldChange;
 use crate::admin::webhook::DisableReason;
 use crate::admin::{
-    AccountEffect, AccountRefusal, AccountWrite, Count, Facts, TESTS_MAX, Thing, UseCase,
+    AccountEffect, AccountRefusal, AccountWrite, Count, Facts, ResourceId, TESTS_MAX, UseCase,
     WEBHOOKS_MAX, WebhookPatch, WebhookRecord, WebhookWrite,
 };
 use crate::secret::ServerSecretId;
@@ -54,7 +54,9 @@ pub enum WebhookAction {
 impl WebhookAction {
     pub(super) const fn row(&self) -> (UseCase, Creation) {
         match self {
-            Self::Create(it) => (UseCase::WebhookCreate, Creation::Thing(Thing::Webhook(it.id))),
+            Self::Create(it) => {
+                (UseCase::WebhookCreate, Creation::ResourceId(ResourceId::Webhook(it.id)))
+            }
             Self::Edit { .. } => (UseCase::WebhookUpdate, Creation::Nothing),
             Self::Rotate { .. } => (UseCase::WebhookRotate, Creation::Nothing),
             Self::Disable(_) => (UseCase::WebhookDisable, Creation::Nothing),
@@ -180,5 +182,5 @@ fn changed(before: &WebhookRecord, mut after: WebhookRecord) -> AccountEffect {
 }
 
 fn sent(of: WebhookId, write: WebhookWrite, change: FieldChange) -> AccountEffect {
-    AccountEffect::done(vec![AccountWrite::Webhook(write)], Thing::Webhook(of), vec![change])
+    AccountEffect::done(vec![AccountWrite::Webhook(write)], ResourceId::Webhook(of), vec![change])
 }

@@ -10,7 +10,7 @@ use crate::admin::listing::{
     WalletFilter,
 };
 use crate::admin::search::{IdPrefix, ResourceMatch};
-use crate::admin::{AdminKey, PersonRecord, Thing, WalletRecord};
+use crate::admin::{AdminKey, PersonRecord, ResourceId, WalletRecord};
 use crate::credential::ApiKey;
 use crate::ports::Unavailable;
 use crate::price::PriceVersion;
@@ -53,9 +53,9 @@ pub trait Directory: Send + Sync {
     /// missing. With a wallet, so is every resource but that wallet and its API keys.
     async fn names(
         &self,
-        things: BTreeSet<Thing>,
+        things: BTreeSet<ResourceId>,
         of: Option<WalletId>,
-    ) -> Result<BTreeMap<Thing, String>, Unavailable>;
+    ) -> Result<BTreeMap<ResourceId, String>, Unavailable>;
 
     /// Finds resources whose ids begin alike, at most `limit` of each kind. With a wallet, only that wallet and its
     /// own resources.

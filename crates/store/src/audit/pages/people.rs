@@ -12,7 +12,7 @@ use holdfast_domain::admin::audit::TrailRow;
 use holdfast_domain::admin::{ActorId, Person, PersonGrant, PersonLink, TrailFields as _, UseCase};
 use holdfast_domain::{PersonId, Timestamp};
 
-use super::tracked::{PAGE, TrackedThing, report_orphans};
+use super::tracked::{PAGE, TrackedResource, report_orphans};
 use super::trail_record::bounds;
 use super::{PageBounds, id};
 use crate::audit::verify::{Subject, Verification};
@@ -32,7 +32,7 @@ const OF_PEOPLE: [&str; 7] = [
     "browser_marks",
 ];
 
-const PEOPLE: TrackedThing<Person> = TrackedThing {
+const PEOPLE: TrackedResource<Person> = TrackedResource {
     kind: "person",
     alias: "p",
     credentials: None,

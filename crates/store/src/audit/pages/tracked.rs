@@ -23,7 +23,7 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::admin::audit::TrailRow;
 use holdfast_domain::admin::webhook::DisableReason;
 use holdfast_domain::admin::{
-    ActorId, AdminKey, Fields, Thing, TrailFields, UseCase, WalletRecord, WebhookRecord,
+    ActorId, AdminKey, Fields, ResourceId, TrailFields, UseCase, WalletRecord, WebhookRecord,
 };
 use holdfast_domain::credential::ApiKey;
 
@@ -41,7 +41,7 @@ pub(super) const PAGE: usize = 200;
 const DISABLED: [&str; 2] = ["disabled_at", "disabled_reason"];
 
 /// Resources of a table, as they are compared.
-pub(super) struct TrackedThing<R> {
+pub(super) struct TrackedResource<R> {
     /// Kind in the audit log.
     pub(super) kind: &'static str,
     /// Alias of the table in the columns of the row.
@@ -66,7 +66,7 @@ pub(super) struct CertainOrigin {
     missing: &'static str,
 }
 
-const WALLETS: TrackedThing<WalletRecord> = TrackedThing {
+const WALLETS: TrackedResource<WalletRecord> = TrackedResource {
     kind: "wallet",
     alias: "w",
     credentials: None,
@@ -76,7 +76,7 @@ const WALLETS: TrackedThing<WalletRecord> = TrackedThing {
     certain: None,
 };
 
-const API_KEYS: TrackedThing<ApiKey> = TrackedThing {
+const API_KEYS: TrackedResource<ApiKey> = TrackedResource {
     kind: "api_key",
     alias: "k",
     credentials: Some(["credentials", "api_key_id"]),
@@ -94,7 +94,7 @@ const API_KEYS: TrackedThing<ApiKey> = TrackedThing {
     }),
 };
 
-const ADMIN_KEYS: TrackedThing<AdminKey> = TrackedThing {
+const ADMIN_KEYS: TrackedResource<AdminKey> = TrackedResource {
     kind: "admin_key",
     alias: "a",
     credentials: Some(["admin_credentials", "admin_key_id"]),
@@ -104,7 +104,7 @@ const ADMIN_KEYS: TrackedThing<AdminKey> = TrackedThing {
     certain: None,
 };
 
-const WEBHOOKS: TrackedThing<WebhookRecord> = TrackedThing {
+const WEBHOOKS: TrackedResource<WebhookRecord> = TrackedResource {
     kind: "webhook",
     alias: "h",
     credentials: None,
@@ -136,7 +136,7 @@ pub(super) struct ComparedPage<R> {
     pub(super) last: Option<i64>,
 }
 
-impl<R: Row + TrailFields> TrackedThing<R> {
+impl<R: Row + TrailFields> TrackedResource<R> {
     /// Compares the resources after one number up to another, at most so many.
     pub(super) async fn compare(
         &self,
@@ -170,7 +170,7 @@ impl<R: Row + TrailFields> TrackedThing<R> {
             let record = match R::from_cells(&mut cells) {
                 Ok(record) => record,
                 Err(error) => {
-                    let thing = Thing::from_row(kind, id(row, 1, |id| id)?);
+                    let thing = ResourceId::from_row(kind, id(row, 1, |id| id)?);
                     if let Some(subject) =
                         thing.and_then(subject_of).filter(|_| self.reports_unreadable)
                     {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::admin::audit::{TrailHead, TrailRow, canonical_mac};
 use holdfast_domain::admin::{
-    CanonicalDigest, PostingDetails, RequestBinding, RequestRecord, Thing, UseCase,
+    CanonicalDigest, PostingDetails, RequestBinding, RequestRecord, ResourceId, UseCase,
 };
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::secret::ServerSecret;
@@ -164,7 +164,7 @@ async fn report_missing(
         let mut cells = Cells::new(&row);
         let mut read = || Ok::<_, BadRow>((cells.int()?, cells.text()?, cells.bytes()?));
         let (seq, kind, id) = read().map_err(ReadError::Row)?;
-        if let Some(subject) = Thing::from_row(&kind, id).and_then(subject_of) {
+        if let Some(subject) = ResourceId::from_row(&kind, id).and_then(subject_of) {
             let sentence = format!("row {seq} of the audit log names it, and it does not exist");
             found.report(subject, sentence);
         }
@@ -172,16 +172,16 @@ async fn report_missing(
     Ok(())
 }
 
-pub(super) const fn subject_of(thing: Thing) -> Option<Subject> {
+pub(super) const fn subject_of(thing: ResourceId) -> Option<Subject> {
     match thing {
-        Thing::Wallet(id) => Some(Subject::Wallet(id)),
-        Thing::ApiKey(id) => Some(Subject::ApiKey(id)),
-        Thing::Operation(id) => Some(Subject::Operation(id)),
-        Thing::AdminKey(id) => Some(Subject::AdminKey(id)),
-        Thing::Person(id) => Some(Subject::Person(id)),
-        Thing::Webhook(id) => Some(Subject::Webhook(id)),
+        ResourceId::Wallet(id) => Some(Subject::Wallet(id)),
+        ResourceId::ApiKey(id) => Some(Subject::ApiKey(id)),
+        ResourceId::Operation(id) => Some(Subject::Operation(id)),
+        ResourceId::AdminKey(id) => Some(Subject::AdminKey(id)),
+        ResourceId::Person(id) => Some(Subject::Person(id)),
+        ResourceId::Webhook(id) => Some(Subject::Webhook(id)),
         // Postings have a rule of their own, and jobs go when they are old.
-        Thing::Posting(_) | Thing::Job(_) | Thing::Unknown => None,
+        ResourceId::Posting(_) | ResourceId::Job(_) | ResourceId::Unknown => None,
     }
 }
 
@@ -191,7 +191,7 @@ fn check_posting(
     postings: &BTreeMap<PostingId, MadePosting>,
     found: &mut Verification,
 ) {
-    let Thing::Posting(id) = row.thing else { return };
+    let ResourceId::Posting(id) = row.thing else { return };
     // A row without it records a request for a posting that existed already.
     let is_new = row.changes.iter().any(|change| change.field == "amount_micros");
     if !is_new {
@@ -292,10 +292,10 @@ fn is_written(
 /// True if these resources answer the request of a row: the resource of the row, also among those that were made
 /// with it. Further changes of a request are in no answer: the keys of a wallet that is closed, and the last holder
 /// of an admin key's name.
-fn is_answered_with(row: &TrailRow, things: &[Thing]) -> bool {
+fn is_answered_with(row: &TrailRow, things: &[ResourceId]) -> bool {
     match (row.use_case, row.thing) {
         (UseCase::ApiKeyIssue, _) => things.contains(&row.thing),
-        (UseCase::WalletClose, Thing::ApiKey(_)) => true,
+        (UseCase::WalletClose, ResourceId::ApiKey(_)) => true,
         (UseCase::AdminKeyIssue, _) if row.changes.iter().all(|it| it.field != "name") => true,
         (_, _) => things == [row.thing],
     }

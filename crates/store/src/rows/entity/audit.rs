@@ -1,7 +1,7 @@
 //! `audit`: the audit log of administration.
 
 use holdfast_domain::admin::audit::TrailRow;
-use holdfast_domain::admin::{ActorId, FieldChange, Thing, UseCase};
+use holdfast_domain::admin::{ActorId, FieldChange, ResourceId, UseCase};
 use holdfast_domain::secret::ServerSecretId;
 use holdfast_domain::{CommandKey, Timestamp};
 
@@ -24,7 +24,7 @@ row! {
     }
     set {}
     {
-        let thing = Thing::from_row(&thing_kind, thing_id).ok_or(BadRow::Value(5))?;
+        let thing = ResourceId::from_row(&thing_kind, thing_id).ok_or(BadRow::Value(5))?;
         let at = created_at;
         TrailRow {
             seq, at, actor, use_case, thing, request_key, digest, changes, reason, server_secret, mac

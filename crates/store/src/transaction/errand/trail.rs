@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdfast_domain::Timestamp;
 use holdfast_domain::admin::audit::{RefusedAttempts, TrailHead, TrailRow, canonical_mac};
-use holdfast_domain::admin::{AccountCommand, CanonicalDigest, Thing};
+use holdfast_domain::admin::{AccountCommand, CanonicalDigest, ResourceId};
 use holdfast_domain::secret::ServerSecret;
 use sea_orm::{Statement, Value};
 
@@ -76,10 +76,10 @@ pub(crate) fn count_refused(dialect: Dialect, refused: &RefusedAttempts) -> Stat
 pub(crate) fn bind(
     dialect: Dialect,
     command: &AccountCommand,
-    things: &[Thing],
+    things: &[ResourceId],
     (now, secret): (Timestamp, &ServerSecret),
 ) -> Statement {
-    let things: Vec<_> = things.iter().map(Thing::to_string).collect();
+    let things: Vec<_> = things.iter().map(ResourceId::to_string).collect();
     let canonical = command.request.canonical.map(|canonical| {
         let mac = canonical_mac(command.actor, &command.request, canonical, &secret.trail_key());
         [canonical.to_bytes().as_slice(), &mac].concat()
@@ -107,8 +107,8 @@ pub(crate) fn canonical(
 }
 
 /// Reads the resources that [`bind`] wrote.
-pub(crate) fn things(cells: &mut Cells<'_>) -> Result<Vec<Thing>, BadRow> {
-    cells.parse(|text: String| text.split(',').map(Thing::parse).collect())
+pub(crate) fn things(cells: &mut Cells<'_>) -> Result<Vec<ResourceId>, BadRow> {
+    cells.parse(|text: String| text.split(',').map(ResourceId::parse).collect())
 }
 
 fn number(seq: u64) -> i64 {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::admin::ports::CommandError;
 use holdfast_domain::admin::{
-    AccountAction, AccountReceipt, AccountRefusal, ApiKeyAction, ApiKeyPatch, NewPosting, Thing,
-    WalletAction,
+    AccountAction, AccountReceipt, AccountRefusal, ApiKeyAction, ApiKeyPatch, NewPosting,
+    ResourceId, WalletAction,
 };
 use holdfast_domain::credential::{Credential, NewApiKey};
 use holdfast_domain::ledger::{Posting, PostingKind};
@@ -92,7 +92,7 @@ impl BrokenJournal {
             Err(CommandError::Refused(AccountRefusal::ApiKeyEnded))
                 if self.has(Defect::EndedKeysAreRotated) =>
             {
-                self.done(Thing::ApiKey(credential.api_key))
+                self.done(ResourceId::ApiKey(credential.api_key))
             }
             Err(CommandError::Unavailable(_)) if self.has(Defect::RefusedRotationsEnd) => {
                 let another = Credential { id: sample::fresh(), ..credential.clone() };
@@ -145,14 +145,14 @@ impl BrokenJournal {
         }
     }
 
-    fn done(&self, thing: Thing) -> CommandResult {
+    fn done(&self, thing: ResourceId) -> CommandResult {
         Ok(AccountReceipt { things: vec![thing], at: self.inner.now(), replayed: false })
     }
 
     async fn posted_anyway(&self, posting: &Posting, error: CommandError) -> CommandResult {
         if !posting.kind.allows(posting.amount) {
             let is_taken = self.has(Defect::AnythingIsPosted);
-            return if is_taken { self.done(Thing::Posting(posting.id)) } else { Err(error) };
+            return if is_taken { self.done(ResourceId::Posting(posting.id)) } else { Err(error) };
         }
         let mut again = Posting { id: sample::fresh(), ..posting.clone() };
         match &posting.kind {
@@ -165,7 +165,7 @@ impl BrokenJournal {
                 let wallet = self.inner.wallet(posting.wallet);
                 let after = wallet.and_then(|wallet| wallet.available.plus(posting.amount));
                 let fits = after.is_some_and(|after| after <= Micros::BALANCE_MAX);
-                if fits { self.done(Thing::Posting(posting.id)) } else { Err(error) }
+                if fits { self.done(ResourceId::Posting(posting.id)) } else { Err(error) }
             }
             PostingKind::Refund(operation) if self.refunds(*operation, posting.amount) => {
                 again.kind = PostingKind::Deposit;

@@ -2,7 +2,7 @@
 
 use holdfast_domain::admin::{
     AccountAction, ActorId, EmailAddress, FoundPerson, PasswordHash, Person, PersonAction,
-    PersonBy, PersonRecord, Thing,
+    PersonBy, PersonRecord, ResourceId,
 };
 use holdfast_domain::{PersonId, Timestamp};
 use sea_orm::Statement;
@@ -45,9 +45,9 @@ impl<T: Tx> Reads<'_, T> {
     /// The person that a bound request key of an invitation has invited: its address is in no digest.
     pub(crate) async fn invited(
         &mut self,
-        bound: &[Thing],
+        bound: &[ResourceId],
     ) -> Result<Option<PersonRecord>, T::Error> {
-        if let (AccountAction::Person(PersonAction::Invite { .. }), [Thing::Person(id), ..]) =
+        if let (AccountAction::Person(PersonAction::Invite { .. }), [ResourceId::Person(id), ..]) =
             (&self.command.action, bound)
         {
             let found = self.found_person(PersonBy::Id(*id)).await?;

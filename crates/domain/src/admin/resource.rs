@@ -9,7 +9,7 @@ use crate::{AdminKeyId, ApiKeyId, JobId, OperationId, PersonId, PostingId, Walle
 
 /// Resource that a command created or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Thing {
+pub enum ResourceId {
     /// A wallet.
     Wallet(WalletId),
     /// An API key.
@@ -30,7 +30,7 @@ pub enum Thing {
     Unknown,
 }
 
-impl Thing {
+impl ResourceId {
     /// The name of its kind in rows and answers.
     #[must_use]
     pub const fn kind(self) -> &'static str {
@@ -47,7 +47,7 @@ impl Thing {
         }
     }
 
-    /// Use case that reads it; `None` for [`Thing::Unknown`].
+    /// Use case that reads it; `None` for [`ResourceId::Unknown`].
     #[must_use]
     pub const fn read_use_case(self) -> Option<UseCase> {
         Some(match self {
@@ -79,14 +79,14 @@ impl Thing {
         }
     }
 
-    /// Reads a text that [`Thing`] wrote.
+    /// Reads a text that [`ResourceId`] wrote.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, id) = text.split_once(':')?;
         Self::from_row(kind, Uuid::try_parse(id).ok()?.into_bytes())
     }
 
-    /// Reads the values that [`Thing::kind`] and [`Thing::id`] wrote.
+    /// Reads the values that [`ResourceId::kind`] and [`ResourceId::id`] wrote.
     #[must_use]
     pub fn from_row(kind: &str, id: [u8; 16]) -> Option<Self> {
         let things = [
@@ -104,7 +104,7 @@ impl Thing {
     }
 }
 
-impl fmt::Display for Thing {
+impl fmt::Display for ResourceId {
     /// Kind and id, as `wallet:<id>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.kind(), Uuid::from_bytes(self.id()))
