@@ -108,7 +108,7 @@ pub use self::routes::{AttemptSums, RouteHistory, RouteReport};
 pub use self::search::{BadSearchTerm, SearchHit, SearchLimits, SearchOutcome, SearchTerm};
 pub use self::sentence::sentence;
 pub use self::sessions::{BegunSession, RenewedSession, SessionError, SignInError, SignedIn};
-pub use self::table::{DOORS, Door};
+pub use self::table::{INTERFACES, Interfaces};
 pub use self::text::{BadText, Description, ExternalId, Name, Note, Reason, Reference, Source};
 pub use self::verbs::{Subject, SubjectKind, SubjectNouns, VERBS, Verb};
 pub use self::wallets::NewWallet;

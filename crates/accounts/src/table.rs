@@ -1,7 +1,7 @@
 //! The interfaces of each use case: its endpoint, and its command.
 //!
 //! Roles are the domain's ([`UseCase::roles`]). A use case without an endpoint or a command has the reason
-//! here; tests of the API and of the command line compare [`DOORS`] with theirs, both ways.
+//! here; tests of the API and of the command line compare [`INTERFACES`] with theirs, both ways.
 
 use std::sync::LazyLock;
 
@@ -9,9 +9,9 @@ use holdfast_domain::admin::UseCase;
 
 use crate::VERBS;
 
-/// Doors of a use case.
+/// Interfaces of a use case.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Door {
+pub struct Interfaces {
     /// The use case.
     pub use_case: UseCase,
     /// Method and path of each endpoint below `/admin/v1`.
@@ -20,9 +20,9 @@ pub struct Door {
     pub commands: Vec<String>,
 }
 
-/// Every use case with its doors, in the order of use cases. The doors of verbs follow from their rows.
-pub static DOORS: LazyLock<Vec<Door>> = LazyLock::new(|| {
-    let rows = TABLE.iter().map(|row| Door {
+/// Every use case with its interfaces, in the order of use cases. Those of verbs follow from their rows.
+pub static INTERFACES: LazyLock<Vec<Interfaces>> = LazyLock::new(|| {
+    let rows = TABLE.iter().map(|row| Interfaces {
         use_case: row.use_case,
         endpoints: row
             .endpoints
@@ -31,17 +31,17 @@ pub static DOORS: LazyLock<Vec<Door>> = LazyLock::new(|| {
             .collect(),
         commands: row.commands.iter().map(|words| (*words).to_owned()).collect(),
     });
-    let verbs = VERBS.iter().map(|verb| Door {
+    let verbs = VERBS.iter().map(|verb| Interfaces {
         use_case: verb.use_case,
         endpoints: vec![("POST", verb.endpoint())],
         commands: vec![verb.command()],
     });
-    let mut doors: Vec<_> = rows.chain(verbs).collect();
-    doors.sort_by_key(|row| row.use_case);
-    doors
+    let mut interfaces: Vec<_> = rows.chain(verbs).collect();
+    interfaces.sort_by_key(|row| row.use_case);
+    interfaces
 });
 
-/// Doors of a use case that is no verb.
+/// Interfaces of a use case that is not a verb.
 struct Row {
     use_case: UseCase,
     endpoints: &'static [(&'static str, &'static str)],
@@ -56,7 +56,7 @@ const fn row(
     Row { use_case, endpoints, commands }
 }
 
-/// The doors of every use case but the verbs.
+/// The interfaces of every use case except the verbs.
 const TABLE: &[Row] = &[
     row(UseCase::WalletCreate, &[("POST", "/wallets")], &["wallet create"]),
     row(
@@ -182,19 +182,19 @@ mod tests {
 
     #[test]
     fn each_use_case_has_one_row_and_no_door_has_two() {
-        let rows: BTreeSet<_> = DOORS.iter().map(|row| row.use_case).collect();
-        assert_eq!(rows.len(), DOORS.len());
+        let rows: BTreeSet<_> = INTERFACES.iter().map(|row| row.use_case).collect();
+        assert_eq!(rows.len(), INTERFACES.len());
         let missing: Vec<_> = UseCase::ALL.iter().filter(|it| !rows.contains(it)).collect();
         assert!(missing.is_empty(), "without doors: {missing:?}");
-        let endpoints: Vec<_> = DOORS.iter().flat_map(|row| &row.endpoints).collect();
+        let endpoints: Vec<_> = INTERFACES.iter().flat_map(|row| &row.endpoints).collect();
         assert_eq!(endpoints.iter().collect::<BTreeSet<_>>().len(), endpoints.len());
     }
 
     #[test]
     fn only_what_people_do_in_a_browser_has_neither_endpoint_nor_command() {
-        let without = |is_shut: fn(&Door) -> bool| {
-            let doors = DOORS.iter().filter(|row| is_shut(row));
-            doors.map(|row| row.use_case).collect::<Vec<_>>()
+        let without = |is_shut: fn(&Interfaces) -> bool| {
+            let interfaces = INTERFACES.iter().filter(|row| is_shut(row));
+            interfaces.map(|row| row.use_case).collect::<Vec<_>>()
         };
         let own = [UseCase::PersonAccept, UseCase::PersonPassword, UseCase::PersonSignInFailed];
         // A correction of sums that a version before has made: beside the database alone.

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use holdfast_accounts::DOORS;
+use holdfast_accounts::INTERFACES;
 use holdfast_admin::Code;
 use holdfast_domain::admin::Role;
 
@@ -16,7 +16,7 @@ const INTRODUCTION: &str = "\
 <!-- Written by `cargo xtask docs` from crates/admin, crates/accounts/src/table.rs and
      crates/domain/src/admin/role.rs: change it there. -->
 
-One of the doors to what [administration.md](administration.md) describes. It is below `/admin/v1` on the listener of
+One of the interfaces to what [administration.md](administration.md) describes. It is below `/admin/v1` on the listener of
 `[admin]`. `/admin/openapi.json` describes every request; it needs no key. The first key comes from the command line:
 
 ```text
@@ -36,7 +36,7 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
   currency and the spelling of a posting are judged.
 - **Secrets are told once.** The repetition of an issue or a rotation has `\"key\": null` and a `notice`, that of an
   invitation `\"url\": null`.
-- **A posting's id is its `Idempotency-Key`**, through any door and with any admin key. A deposit's `source` and
+- **A posting's id is its `Idempotency-Key`**, through any row and with any admin key. A deposit's `source` and
   `external_reference` are unique together for ever; they are visible ASCII without blanks, and `source` compares in
   lower case. Postings take an optional `currency`: 400 `invalid_value` if it is not the wallet's.
 - **Texts that people type** (names, external ids, references, reasons, notes, descriptions, e-mail addresses) are
@@ -73,20 +73,20 @@ pub(crate) fn document() -> String {
     let roles: Vec<_> = Role::ALL.into_iter().filter(|role| *role != Role::Owner).collect();
     let head: String = roles.iter().map(|role| format!(" {role} |")).collect();
     text.push_str(&format!("| use case |{head}\n|---|{}\n", "---|".repeat(roles.len())));
-    for door in DOORS.iter() {
-        let may = |role: &Role| if role.may(door.use_case) { " yes |" } else { " |" };
+    for row in INTERFACES.iter() {
+        let may = |role: &Role| if role.may(row.use_case) { " yes |" } else { " |" };
         let cells: String = roles.iter().map(may).collect();
-        text.push_str(&format!("| `{}` |{cells}\n", door.use_case));
+        text.push_str(&format!("| `{}` |{cells}\n", row.use_case));
     }
     text.push_str(
         "\n## Doors\n\n| use case | endpoint below `/admin/v1` | command |\n|---|---|---|\n",
     );
-    for door in DOORS.iter() {
-        let endpoints = door.endpoints.iter().map(|(method, path)| format!("`{method} {path}`"));
+    for row in INTERFACES.iter() {
+        let endpoints = row.endpoints.iter().map(|(method, path)| format!("`{method} {path}`"));
         let endpoints = endpoints.collect::<Vec<_>>().join(", ");
-        let commands = door.commands.iter().map(|words| format!("`holdfast {words}`"));
+        let commands = row.commands.iter().map(|words| format!("`holdfast {words}`"));
         let commands = commands.collect::<Vec<_>>().join(", ");
-        text.push_str(&format!("| `{}` | {endpoints} | {commands} |\n", door.use_case));
+        text.push_str(&format!("| `{}` | {endpoints} | {commands} |\n", row.use_case));
     }
     text.push_str(
         "\n## Errors\n\nThe body is that of [errors.md](errors.md): `message`, `type`, `param` and \

@@ -4,7 +4,7 @@
 //! Host (421) ─▶ admin key (401) ─▶ a place of 16 (429) ─▶ role (403) ─▶ handler
 //! ```
 //!
-//! - The role is judged by the use case that [`DOORS`] has for the endpoint, before anything of the request is
+//! - The role is judged by the use case that [`INTERFACES`] has for the endpoint, before anything of the request is
 //!   read: a caller without the right learns nothing of the rest. The use cases judge it again, with the wallet.
 //! - The description needs no key: it is the same text for all clients. Every other path needs one, unknown paths
 //!   too.
@@ -22,7 +22,7 @@ use axum::extract::{FromRef, MatchedPath, Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use holdfast_accounts::{
-    Accounts, AuthenticationError, DOORS, InFlight, IssuedAdminKey, Place, Principal,
+    Accounts, AuthenticationError, INTERFACES, InFlight, IssuedAdminKey, Place, Principal,
 };
 use holdfast_domain::admin::{ActorId, AdminBearer, UseCase};
 use holdfast_net::{LookupRefusal, RefusalLog, UnknownTextLimiter, group};
@@ -186,8 +186,8 @@ fn use_case(method: &Method, endpoint: &str) -> Option<UseCase> {
     // axum answers HEAD with the handler of GET.
     let method = if method == Method::HEAD { &Method::GET } else { method };
     let is_it = |(known, of): &(&str, String)| *known == method.as_str() && of == path;
-    let door = DOORS.iter().find(|door| door.endpoints.iter().any(is_it));
-    door.map(|door| door.use_case)
+    let row = INTERFACES.iter().find(|row| row.endpoints.iter().any(is_it));
+    row.map(|row| row.use_case)
 }
 
 /// Bearer of a request; `None` unless the request has exactly one bearer credential.

@@ -273,7 +273,7 @@ pub(crate) mod tests {
     use std::collections::BTreeSet;
 
     use clap::CommandFactory;
-    use holdfast_accounts::DOORS;
+    use holdfast_accounts::INTERFACES;
 
     use super::*;
 
@@ -378,10 +378,10 @@ pub(crate) mod tests {
         for words in beside.split(',') {
             assert!(found.remove(words), "{words}");
         }
-        let commands_of_doors = DOORS.iter().flat_map(|door| door.commands.clone());
-        assert_eq!(commands_of_doors.collect::<BTreeSet<_>>(), found);
-        let without = DOORS.iter().filter(|door| door.commands.is_empty());
-        let without: Vec<_> = without.map(|door| door.use_case.label()).collect();
+        let commands_of_interfaces = INTERFACES.iter().flat_map(|row| row.commands.clone());
+        assert_eq!(commands_of_interfaces.collect::<BTreeSet<_>>(), found);
+        let without = INTERFACES.iter().filter(|row| row.commands.is_empty());
+        let without: Vec<_> = without.map(|row| row.use_case.label()).collect();
         // Acts of people in a browser, and a note of the process.
         assert_eq!(without, ["person.accept", "person.password", "person.sign_in_failed"]);
     }

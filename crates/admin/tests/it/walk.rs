@@ -1,7 +1,7 @@
 //! Every role at every endpoint: allowed, or refused with the name of the use case; and of other
 //! wallets nothing for a holder.
 
-use holdfast_accounts::DOORS;
+use holdfast_accounts::INTERFACES;
 use holdfast_domain::OperationId;
 use holdfast_domain::admin::Administration as _;
 use holdfast_domain::admin::{Reach, Role};
@@ -129,8 +129,8 @@ async fn each_role_has_its_use_cases_and_no_other() {
     for role in Role::ALL {
         let reach = if role.is_holder() { reach(&own.wallet) } else { Reach::All };
         let (_, bearer) = world.admin_key(role, reach).await;
-        for door in DOORS.iter() {
-            for (method, path) in &door.endpoints {
+        for row in INTERFACES.iter() {
+            for (method, path) in &row.endpoints {
                 let told = world.send(own.ask(method, path).bearer(&bearer)).await;
                 // The file of the ledger is no JSON.
                 let is_file = told.status == 200 && path == "/ledger";
@@ -139,7 +139,7 @@ async fn each_role_has_its_use_cases_and_no_other() {
                 if role.is_holder() && path == "/people/{id}/end" {
                     // It ends what a person has of the wallet, and nobody: an owner did.
                     assert!(matches!(told.status, 403 | 404), "{at}");
-                } else if role.may(door.use_case) {
+                } else if role.may(row.use_case) {
                     // The thing may stand against it, or a bound may be missing; the role does not.
                     assert_ne!(error["code"], "forbidden", "{at}");
                     assert!(told.status != 401 && told.status < 500, "{at}");
@@ -148,7 +148,7 @@ async fn each_role_has_its_use_cases_and_no_other() {
                     assert!(told.status != 404 || is_other_kind, "{at}");
                 } else {
                     told.is_error(403, "forbidden");
-                    assert_eq!(error["scope"], door.use_case.label(), "{at}");
+                    assert_eq!(error["scope"], row.use_case.label(), "{at}");
                 }
             }
         }
@@ -163,7 +163,7 @@ async fn without_a_key_that_is_good_every_endpoint_says_the_same() {
     world.post(&format!("/admin_keys/{ended}/revoke"), json!({})).await;
     let before = world.store.trail_head().await.unwrap();
     let mut bodies = Vec::new();
-    for (method, path) in DOORS.iter().flat_map(|door| &door.endpoints) {
+    for (method, path) in INTERFACES.iter().flat_map(|row| &row.endpoints) {
         let ask = own.ask(method, path);
         let other = format!("{}x", world.owner);
         for ask in [ask.clone(), ask.clone().bearer(&other), ask.bearer(&bearer)] {
@@ -181,8 +181,8 @@ async fn without_a_key_that_is_good_every_endpoint_says_the_same() {
 #[tokio::test]
 async fn an_owner_is_answered_at_every_endpoint() {
     let world = World::new().await;
-    for door in DOORS.iter() {
-        for (method, path) in &door.endpoints {
+    for row in INTERFACES.iter() {
+        for (method, path) in &row.endpoints {
             let things = Things::new(&world, &key()[..8]).await;
             let told = world.send(things.ask(method, path).bearer(&world.owner)).await;
             // The deposit is no adjustment and no refund, and nothing was charged.
@@ -206,8 +206,8 @@ async fn of_another_wallet_nothing_exists_for_a_holder() {
     let (own, other) = (Things::new(&world, "own").await, Things::new(&world, "other").await);
     for role in Role::ALL.into_iter().filter(|role| role.is_holder()) {
         let (_, bearer) = world.admin_key(role, reach(&own.wallet)).await;
-        for door in DOORS.iter().filter(|door| role.may(door.use_case)) {
-            for (method, path) in &door.endpoints {
+        for row in INTERFACES.iter().filter(|row| role.may(row.use_case)) {
+            for (method, path) in &row.endpoints {
                 let is_list = *method == "GET" && !path.contains("{id}");
                 let told = world.send(other.ask(method, path).bearer(&bearer)).await;
                 if is_list {
