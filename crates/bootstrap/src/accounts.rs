@@ -1,6 +1,6 @@
 //! The use cases of administration over a store, with the secrets that a command or a server has.
 //!
-//! Commands of administration reach them through the API, by a `Door`.
+//! Commands of administration reach them through the API, by an `AdminClient`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,9 +2,9 @@
 //! work over the network as well.
 //!
 //! ```text
-//! place ─┬─ a server ───▶ Door over the network ─┐
+//! place ─┬─ a server ───▶ AdminClient over the network ─┐
 //!        │                                       ├─▶ all of administration
-//!        └─ a database ─┬▶ Door in this process ─┘
+//!        └─ a database ─┬▶ AdminClient in this process ─┘
 //!                       └▶ the store itself ─────▶ migrate, backup, and whole ledgers:
 //!                                                  audits, corrections, reconciliation
 //! ```
@@ -39,8 +39,8 @@ use holdfast_store::{OpenError, SchemaError};
 pub(crate) use self::desk::Desk;
 use self::desk::{LocalLedger, Need};
 pub(crate) use self::wallet::members;
+use crate::admin_client::AdminClient;
 use crate::arguments::{AdminCommand, Ledger, MaintenanceCommand, UsageCommand};
-use crate::door::Door;
 use crate::failure::{CommandFailure, Result};
 use crate::output::Output;
 
@@ -92,8 +92,8 @@ pub async fn administer(output: Output, place: PlaceFlags, command: AdminCommand
             if matches!(command, AdminCommand::Usage(UsageCommand::ExcludeCosts { .. })) {
                 return Err(exclusion::local_only());
             }
-            let door = Door::network(url, &admin_key()?)?;
-            admin_command(&Desk { output, door, local: None }, command).await
+            let client = AdminClient::network(url, &admin_key()?)?;
+            admin_command(&Desk { output, client, local: None }, command).await
         }
         CommandPlace::Database(file) => {
             if let AdminCommand::Ledger(verification) = &command {
@@ -102,9 +102,9 @@ pub async fn administer(output: Output, place: PlaceFlags, command: AdminCommand
             let run = async |file: ConfigFile| {
                 let config = file.load(need.secrets())?;
                 with_store(&config, async |store| {
-                    let door = need.door(&config, store).await?;
+                    let client = need.client(&config, store).await?;
                     let local = Some(LocalLedger { config: &config, store });
-                    admin_command(&Desk { output, door, local }, command).await
+                    admin_command(&Desk { output, client, local }, command).await
                 })
                 .await
             };

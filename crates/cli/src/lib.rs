@@ -9,9 +9,9 @@
 //! Answers go to standard output, notes and failures to standard error; a [`failure::CommandFailure`] has the exit
 //! status. Never in here: a decision about money or keys, which the use cases make.
 
+mod admin_client;
 pub mod arguments;
 mod command;
-mod door;
 pub mod failure;
 mod file_output;
 pub mod output;

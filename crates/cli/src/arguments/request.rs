@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::value;
-use crate::door::{ChangeKey, ChangeRequest};
+use crate::admin_client::{ChangeKey, ChangeRequest};
 use crate::failure::{CommandFailure, Result};
 use crate::output::prompt;
 

@@ -11,12 +11,12 @@ use holdfast_domain::admin::offer::{ModelOffer, Offers, RouteHealth, RouteOffer}
 use holdfast_engine::{Model, Route};
 use holdfast_store::Store;
 
+use crate::admin_client::{AdminClient, ChangeOutcome, ChangeRequest, InProcessClient};
 use crate::arguments::read::JobCommand;
 use crate::arguments::{
     AdminCommand, AdminKey, Key, Ledger, Operation, Person, Read, UsageCommand, Wallet, Webhook,
     WebhookChange, WebhookVerb,
 };
-use crate::door::{ChangeOutcome, ChangeRequest, Door, LocalDoor};
 use crate::failure::Result;
 use crate::output::{Output, note};
 use holdfast_bootstrap::accounts::LocalAccounts;
@@ -25,7 +25,7 @@ use holdfast_bootstrap::accounts::LocalAccounts;
 #[derive(Debug)]
 pub(crate) struct Desk<'a> {
     pub(crate) output: Output,
-    pub(crate) door: Door,
+    pub(crate) client: AdminClient,
     /// Database and configuration of this machine; `None` over the network.
     pub(crate) local: Option<LocalLedger<'a>>,
 }
@@ -44,7 +44,7 @@ impl Desk<'_> {
         nothing: &str,
         change: &ChangeRequest,
     ) -> Result<ChangeOutcome> {
-        let done = self.door.change(change).await;
+        let done = self.client.change(change).await;
         done.map_err(|error| error.of_change(nothing, change.key()))
     }
 }
@@ -132,7 +132,11 @@ impl Need {
     }
 
     /// Client of the API over this database.
-    pub(super) async fn door(self, config: &Config, store: &Store) -> anyhow::Result<Door> {
+    pub(super) async fn client(
+        self,
+        config: &Config,
+        store: &Store,
+    ) -> anyhow::Result<AdminClient> {
         let LocalAccounts { accounts, .. } = match self {
             Self::Nothing | Self::Known => LocalAccounts::to_read(store),
             Self::Trail => LocalAccounts::to_change(config, store, note).await?,
@@ -154,7 +158,7 @@ impl Need {
         let url = config.admin.as_ref().and_then(|admin| admin.url.clone());
         let listens = config.admin.as_ref().map(|admin| admin.listen.first());
         let api = LocalApi::new(accounts, AdminOptions::of_links(url, holders));
-        Ok(Door::Local(Box::new(LocalDoor::new(api, listens))))
+        Ok(AdminClient::Local(Box::new(InProcessClient::new(api, listens))))
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Key) -> Result {
 async fn show(desk: &Desk<'_>, key: &Reference) -> Result {
     // By its id: only a single key is shown with its counters.
     let path = path(&find(desk, key).await?, "");
-    let found = desk.door.get(&path, &[]).await;
+    let found = desk.client.get(&path, &[]).await;
     let found = found.map_err(|error| error.because("the API key was not shown"))?;
     let has_amounts =
         ["spend_micros", "exposure_micros"].iter().any(|it| member(&found, it).is_i64());
@@ -67,7 +67,7 @@ async fn show(desk: &Desk<'_>, key: &Reference) -> Result {
 
 /// Currency of an API key's wallet.
 async fn currency(desk: &Desk<'_>, key: &Value) -> Result<String> {
-    let wallet = desk.door.get(&format!("/wallets/{}", text(key, "wallet_id")), &[]).await;
+    let wallet = desk.client.get(&format!("/wallets/{}", text(key, "wallet_id")), &[]).await;
     let wallet = wallet.map_err(|error| error.because("the API key's wallet was not read"))?;
     Ok(text(&wallet, "currency"))
 }

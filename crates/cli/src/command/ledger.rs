@@ -23,6 +23,6 @@ pub(super) async fn export(desk: &Desk<'_>, order: LedgerExport) -> Result {
     let format =
         if matches!(desk.output, Output::Json) { FileFormat::JsonLines } else { format.into() };
     let file = FileOutput::create(output.as_deref(), format)?;
-    desk.door.download(("/ledger", &given(&query)), file, "the ledger was not read").await?;
+    desk.client.download(("/ledger", &given(&query)), file, "the ledger was not read").await?;
     Ok(())
 }

@@ -28,7 +28,7 @@ impl Lookup {
     /// a failure.
     pub(super) async fn find(&self, desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
         let thing = self.thing;
-        let found = desk.door.named(self.path, reference).await;
+        let found = desk.client.named(self.path, reference).await;
         let nothing = format!("the {thing} was not looked up");
         let mut found = found.map_err(|error| error.because(&nothing))?;
         match (found.pop(), found.is_empty()) {
@@ -48,7 +48,7 @@ impl Lookup {
             Reference::Id(_) => Vec::new(),
             Reference::Name(sought) => {
                 // Without a list there is no suggestion: the answer is that the name does not exist.
-                let listed = desk.door.list(path, &[], Some(COMPARED_MAX)).await;
+                let listed = desk.client.list(path, &[], Some(COMPARED_MAX)).await;
                 let rows = listed.map_or_else(|_unlisted| Vec::new(), |listed| listed.rows);
                 let has_ended = |row: &&Value| {
                     ["revoked_at", "closed_at"].iter().any(|it| some_text(row, it).is_some())

@@ -17,9 +17,9 @@ use super::desk::LocalLedger;
 use super::reconcile::{self, ReconciledView};
 use super::sheet::{Paging, Sheet, given};
 use super::{Desk, key, wallet};
+use crate::admin_client::{ChangeKey, ChangeRequest};
 use crate::arguments::read::Rows;
 use crate::arguments::{self, Show};
-use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::{CommandFailure, Refusal, Result};
 use crate::output::note;
 use crate::table::{Column, Table};
@@ -61,7 +61,7 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result {
     let name = asked.id.uuid();
     let nothing = "the operation was not read";
     let Some(api_key) = &asked.api_key else {
-        let found = desk.door.get(&format!("/operations/{name}"), &[]).await;
+        let found = desk.client.get(&format!("/operations/{name}"), &[]).await;
         let found = found.map_err(|error| {
             if !error.is("not_found") {
                 return error.because(nothing);
@@ -85,7 +85,7 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result {
     let api_key = key::find(desk, api_key).await?;
     let (id, request_key) = (text(&api_key, "id"), request_key.to_string());
     let query = [("api_key_id", id.as_str()), ("request_key", request_key.as_str())];
-    let found = desk.door.get("/operations", &query).await;
+    let found = desk.client.get("/operations", &query).await;
     let found = found.map_err(|error| error.because(nothing))?;
     match member(&found, "data").get(0) {
         Some(found) => desk.output.object(found, &fields(found)),
@@ -134,7 +134,7 @@ async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
         ("created_to", to.map(rfc3339)),
     ];
     let count = usize::try_from(limit).unwrap_or(usize::MAX);
-    let listed = desk.door.list("/operations", &given(&query), Some(count)).await;
+    let listed = desk.client.list("/operations", &given(&query), Some(count)).await;
     let listed = listed.map_err(|error| error.because("operations were not listed"))?;
     table.print(&listed.rows, &listed.rows, cell)?;
     if listed.is_cut {
@@ -147,7 +147,7 @@ async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
 /// cannot wait.
 async fn reconcile_all(desk: &Desk<'_>) -> Result {
     let nothing = "the operation was not reconciled";
-    let listed = desk.door.list("/operations", &[("scope", "stale")], None).await;
+    let listed = desk.client.list("/operations", &[("scope", "stale")], None).await;
     let stale = listed.map_err(|error| error.because("operations were not listed"))?.rows;
     let mut views = Vec::with_capacity(stale.len());
     for operation in &stale {

@@ -60,7 +60,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result {
     };
     let done = desk.change(nothing, &change).await?.thing;
     let mut fields = vec![("id", text(&done, "id"))];
-    let url = some_text(&done, "url").map(|url| desk.door.whole(&url));
+    let url = some_text(&done, "url").map(|url| desk.client.whole(&url));
     let done = match &url {
         Some(url) => with(done, "url", url.as_str()),
         None => done,

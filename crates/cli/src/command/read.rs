@@ -217,7 +217,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
         }
         Read::Job(JobCommand::List { rows }) => JOBS.list(desk, &[], &rows).await,
         Read::Job(JobCommand::Show { id }) => {
-            let found = desk.door.get(&format!("/jobs/{id}"), &[]).await;
+            let found = desk.client.get(&format!("/jobs/{id}"), &[]).await;
             let job = found.map_err(|error| error.because("the job was not found"))?;
             let mut fields = JOBS.fields(&job);
             fields.extend(REPORT.fields(member(&job, "report")));
@@ -276,7 +276,7 @@ async fn refusals(
 
 /// Shows a route, and a line for each of its last failures.
 async fn show_route(desk: &Desk<'_>, name: &str) -> Result {
-    let found = desk.door.get("/routes/history", &[("route", name)]).await;
+    let found = desk.client.get("/routes/history", &[("route", name)]).await;
     let history = found.map_err(|error| error.because("the route was not found"))?;
     let mut fields = ROUTES.fields(member(&history, "route"));
     for failure in member(&history, "failures").as_array().into_iter().flatten() {

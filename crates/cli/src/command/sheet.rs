@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::Desk;
+use crate::admin_client::{AdminClientError, ListRows};
 use crate::arguments::read::Rows;
-use crate::door::{DoorError, ListRows};
 use crate::failure::Result;
 use crate::output::note;
 use crate::table::{Column, MICROS, MICROS_BY_KIND, Table};
@@ -85,14 +85,14 @@ impl Sheet {
         let nothing = format!("{} were not listed", self.things);
         match self.paging {
             Paging::Pages => {
-                let listed = desk.door.list(path, &query, Some(count)).await;
+                let listed = desk.client.list(path, &query, Some(count)).await;
                 Ok(listed.map_err(|error| error.because(&nothing))?)
             }
             Paging::Whole => {
-                let listed = desk.door.get(path, &query).await;
+                let listed = desk.client.get(path, &query).await;
                 let mut listed = listed.map_err(|error| error.because(&nothing))?;
                 let rows = listed.get_mut("data").and_then(Value::as_array_mut);
-                let rows = rows.ok_or(DoorError::NotTheApi);
+                let rows = rows.ok_or(AdminClientError::NotTheApi);
                 let mut rows = std::mem::take(rows.map_err(|error| error.because(&nothing))?);
                 let is_cut = rows.len() > count;
                 rows.truncate(count);
@@ -114,7 +114,7 @@ impl Sheet {
 
     /// Shows the resource of this id.
     pub(super) async fn show(&self, desk: &Desk<'_>, id: Uuid) -> Result {
-        let found = desk.door.get(&format!("{}/{id}", self.path), &[]).await;
+        let found = desk.client.get(&format!("{}/{id}", self.path), &[]).await;
         let nothing = format!("{id} was not found among {}", self.things);
         self.print_one(desk, &found.map_err(|error| error.because(&nothing))?)
     }
@@ -143,7 +143,7 @@ impl WalletNames {
         if !table.is_drawn_with(WALLET) {
             return Self(BTreeMap::new());
         }
-        match desk.door.list("/wallets", &[], Some(NAMES_MAX)).await {
+        match desk.client.list("/wallets", &[], Some(NAMES_MAX)).await {
             Ok(wallets) => {
                 let rows = wallets.rows.iter();
                 Self(rows.map(|wallet| (text(wallet, "id"), text(wallet, "name"))).collect())

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 use super::sheet::given;
 use super::{Desk, key, wallet};
+use crate::admin_client::AdminClientError;
 use crate::arguments::{Format, Report, UsageBy};
-use crate::door::DoorError;
 use crate::failure::{CommandFailure, Result};
 use crate::file_output::FileOutput;
 use crate::output::{self, Output};
@@ -65,14 +65,14 @@ pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result {
         ReportFormat::File(format) => {
             let file = FileOutput::create(report.output.as_deref(), format)?;
             let is_incomplete =
-                desk.door.download(("/usage", &given(&query)), file, nothing).await?;
+                desk.client.download(("/usage", &given(&query)), file, nothing).await?;
             note_incomplete(is_incomplete);
             Ok(())
         }
         ReportFormat::Table(table) => {
-            let found = desk.door.get("/usage", &given(&query)).await;
+            let found = desk.client.get("/usage", &given(&query)).await;
             let found = found.map_err(|error| error.because(nothing))?;
-            let rows = member(&found, "data").as_array().ok_or(DoorError::NotTheApi);
+            let rows = member(&found, "data").as_array().ok_or(AdminClientError::NotTheApi);
             print(&table, by, rows.map_err(|error| error.because(nothing))?)
         }
     }

@@ -17,8 +17,8 @@ use uuid::Uuid;
 
 use super::book::{self, AuditReport, IN_FILE, ON_TERMINAL, unlisted};
 use super::desk::{Desk, LocalLedger};
+use crate::admin_client::{ChangeKey, ChangeRequest};
 use crate::arguments::Ledger;
-use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::{CommandFailure, Result, Status};
 use crate::output::{Output, note};
 use crate::view::{member, some_text, text};
@@ -105,7 +105,7 @@ async fn wait(desk: &Desk<'_>, id: &str, is_quiet: bool) -> Result<Value> {
     let every = if io::stderr().is_terminal() { ON_TERMINAL } else { IN_FILE };
     let mut told = Instant::now();
     loop {
-        let found = desk.door.get(&format!("/jobs/{id}"), &[]).await;
+        let found = desk.client.get(&format!("/jobs/{id}"), &[]).await;
         let nothing = format!("the job goes on, `holdfast job show {id}` shows it");
         let job = found.map_err(|error| error.because(&nothing))?;
         let state = text(&job, "state");
@@ -122,7 +122,7 @@ async fn wait(desk: &Desk<'_>, id: &str, is_quiet: bool) -> Result<Value> {
 
 /// The latest audit checksum; none for a caller who may not read that.
 async fn head(desk: &Desk<'_>) -> Result<Option<String>> {
-    match desk.door.get("/audit", &[("limit", "1")]).await {
+    match desk.client.get("/audit", &[("limit", "1")]).await {
         Ok(newest) => Ok(member(&newest, "data").get(0).and_then(|row| some_text(row, "head"))),
         Err(error) if error.is("forbidden") => Ok(None),
         Err(error) => Err(error.because("the latest audit checksum was not read")),

@@ -18,8 +18,8 @@ use self::statement::StatementOrder;
 use super::Desk;
 use super::lookup::Lookup;
 use super::sheet::{Query, given};
+use crate::admin_client::{AdminClientError, ChangeRequest};
 use crate::arguments;
-use crate::door::{ChangeRequest, DoorError};
 use crate::failure::Result;
 use crate::output::note;
 use crate::table::{Column, Table};
@@ -176,9 +176,9 @@ pub(super) async fn oldest_first(
     path: &str,
     query: Query<'_>,
     limit: Option<u32>,
-) -> Result<Vec<Value>, DoorError> {
+) -> Result<Vec<Value>, AdminClientError> {
     let count = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let listed = desk.door.list(path, &given(query), count).await?;
+    let listed = desk.client.list(path, &given(query), count).await?;
     if listed.is_cut {
         note("only the newest are shown: there are more, --limit N shows N");
     }

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::sheet::{Paging, Sheet};
 use super::{Desk, wallet};
+use crate::admin_client::ChangeRequest;
 use crate::arguments::{Webhook, WebhookChange, Why};
-use crate::door::ChangeRequest;
 use crate::failure::Result;
 use crate::output::note;
 use crate::table::Column;

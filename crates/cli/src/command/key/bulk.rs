@@ -34,9 +34,9 @@ use uuid::Uuid;
 
 use super::credential::{order, warn_of_models};
 use super::path;
+use crate::admin_client::{ChangeKey, ChangeRequest};
 use crate::arguments;
 use crate::command::{Desk, wallet};
-use crate::door::{ChangeKey, ChangeRequest};
 use crate::failure::{CommandFailure, Refusal, Result};
 use crate::output::note;
 use crate::view::{member, some_text, text};
@@ -97,7 +97,7 @@ pub(super) async fn issue(
         let key_of_part = keys.derive(&format!("part {number}"));
         let change = request(asked, &wallet, part, key_of_part);
         let stopped = |error: CommandFailure| error.after(issued, lines.len(), key);
-        let done = desk.door.change(&change).await;
+        let done = desk.client.change(&change).await;
         let done = done.map_err(|error| stopped(error.of_part("the next keys")))?;
         let made = member(&done.thing, "data").as_array().map_or(&[][..], Vec::as_slice);
         let mut told = Vec::with_capacity(made.len());
@@ -154,7 +154,7 @@ async fn rehearse(
         // Bound to no request, so no part needs the key of its issue.
         let key = ChangeKey::derived(Uuid::new_v4());
         let change = request(asked, wallet, part, key).rehearsed(true);
-        let done = desk.door.change(&change).await;
+        let done = desk.client.change(&change).await;
         done.map_err(|error| error.because("they would not be issued"))?;
     }
     let view = json!({ "issued": 0, "would_issue": lines.len() });
@@ -174,7 +174,7 @@ async fn rotate(
         let key = keys.derive(&format!("rotate {} {attempt}", text(api_key, "id")));
         let body = json!({ "grace_seconds": 0, "reason": reason.map(Reason::as_typed) });
         let change = ChangeRequest::post(key, path(api_key, "/rotate"), body);
-        let done = desk.door.change(&change).await.map_err(|error| error.of_part(of))?;
+        let done = desk.client.change(&change).await.map_err(|error| error.of_part(of))?;
         if let Some(secret) = some_text(&done.thing, "key") {
             return Ok(secret);
         }

@@ -6,10 +6,10 @@ use holdfast_domain::credential::UsageScope;
 use serde_json::{Value, json};
 
 use super::{SPEND, end, find, limits, models, path, printed};
+use crate::admin_client::ChangeRequest;
 use crate::arguments;
 use crate::arguments::grant::Span;
 use crate::command::{Desk, members, wallet};
-use crate::door::ChangeRequest;
 use crate::failure::{CommandFailure, Result};
 use crate::output::note;
 use crate::view::{member, text, with};
@@ -28,7 +28,7 @@ pub(super) async fn issue(desk: &Desk<'_>, asked: &arguments::Issue) -> Result {
     );
     let body = with(body, "reason", asked.reason.as_ref().map(Reason::as_typed));
     let change = ChangeRequest::post(asked.request.or_made(), "/api_keys", body);
-    let issued = match desk.door.change(&change).await {
+    let issued = match desk.client.change(&change).await {
         Ok(issued) => issued.thing,
         Err(taken) if taken.is("name_taken") => {
             let name = asked.name.as_ref().map_or("", Name::as_str);
@@ -109,7 +109,7 @@ pub(super) fn warn_of_models(desk: &Desk<'_>, wallet: &Value, asked: &arguments:
 /// A revoked key does not block any work, but its name is taken: the message has its state.
 async fn name_taken(desk: &Desk<'_>, wallet: &Value, name: &str) -> Result<CommandFailure> {
     let query = [("name", name), ("wallet_id", &text(wallet, "id"))];
-    let others = desk.door.list("/api_keys", &query, None).await;
+    let others = desk.client.list("/api_keys", &query, None).await;
     let others = others.map_err(|error| error.because("the API key was not issued"))?.rows;
     let is_revoked = others.iter().any(|other| !member(other, "revoked_at").is_null());
     let why = if is_revoked { ": it is revoked, and its name stays taken" } else { "" };

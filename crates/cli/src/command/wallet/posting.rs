@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::find;
+use crate::admin_client::{AdminClientError, ChangeOutcome, ChangeRequest};
 use crate::arguments::NewPosting;
 use crate::command::Desk;
-use crate::door::{ChangeOutcome, ChangeRequest, DoorError};
 use crate::failure::{Refusal, Result};
 use crate::output::note;
 use crate::view::{amount, member, some_text, text, with};
@@ -41,7 +41,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
                 "currency": currency.map(|currency| currency.to_string()),
             });
             let change = ChangeRequest::post(key, "/deposits", body).rehearsed(dry_run);
-            let done = desk.door.change(&change).await;
+            let done = desk.client.change(&change).await;
             posted(desk, "nothing was deposited", &change, done)
         }
         NewPosting::Adjust { wallet, amount, reason, note, currency, dry_run, key } => {
@@ -55,7 +55,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
             });
             let change = ChangeRequest::post(key.or_made(), "/adjustments", body);
             let change = change.rehearsed(dry_run);
-            let done = desk.door.change(&change).await;
+            let done = desk.client.change(&change).await;
             posted(desk, "nothing was adjusted", &change, done)
         }
         NewPosting::Refund { operation, amount, reason, note, currency, dry_run, key } => {
@@ -68,7 +68,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
             });
             let change = ChangeRequest::post(key.or_made(), "/refunds", body);
             let change = change.rehearsed(dry_run);
-            match desk.door.change(&change).await {
+            match desk.client.change(&change).await {
                 Err(missing) if missing.is("not_found") => Err(Refusal::failed(
                     "not_found",
                     format!(
@@ -86,7 +86,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
 /// Shows the posting of this id, of any kind.
 pub(super) async fn show(desk: &Desk<'_>, id: Uuid) -> Result {
     for kind in ["deposits", "adjustments", "refunds"] {
-        match desk.door.get(&format!("/{kind}/{id}"), &[]).await {
+        match desk.client.get(&format!("/{kind}/{id}"), &[]).await {
             Err(missing) if missing.is("not_found") => {}
             found => {
                 let found = found.map_err(|error| error.because("the posting was not shown"))?;
@@ -116,7 +116,7 @@ fn posted(
     desk: &Desk<'_>,
     nothing: &str,
     change: &ChangeRequest,
-    done: Result<ChangeOutcome, DoorError>,
+    done: Result<ChangeOutcome, AdminClientError>,
 ) -> Result {
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
     print(desk, done.thing, done.replayed)?;

@@ -13,10 +13,10 @@ use holdfast_domain::admin::listing;
 use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};
 
+use crate::admin_client::PAGE_ROWS;
 use crate::arguments::read::ColumnChoice;
 use crate::command::Desk;
 use crate::command::sheet::given;
-use crate::door::PAGE_ROWS;
 use crate::failure::Result;
 use crate::file_output::FileOutput;
 use crate::output::{Output, note};
@@ -62,7 +62,7 @@ pub(super) async fn export(
     let path = format!("/wallets/{}/statement", text(wallet, "id"));
     let [from, to] = [period.from, period.to].map(|bound| bound.map(rfc3339));
     let query = [("from", from), ("to", to)];
-    desk.door.download((&path, &given(&query)), file, "the ledger was not read").await?;
+    desk.client.download((&path, &given(&query)), file, "the ledger was not read").await?;
     Ok(())
 }
 
@@ -84,7 +84,7 @@ pub(super) async fn show(desk: &Desk<'_>, wallet: &Value, order: &StatementOrder
             ("limit", Some(rows)),
             ("cursor", cursor.take()),
         ];
-        let page = desk.door.get(&path, &given(&query)).await;
+        let page = desk.client.get(&path, &given(&query)).await;
         let page = page.map_err(|error| error.because("the ledger was not read"))?;
         let older = member(&page, "entries").as_array().cloned().unwrap_or_default();
         entries.splice(0..0, older);

@@ -32,7 +32,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::download::{Download, PART_TIME_MAX};
-use super::{DoorError, Reply};
+use super::{AdminClientError, Reply};
 use crate::file_output::FileOutput;
 
 /// Time for a connection, in all.
@@ -45,7 +45,7 @@ const HEAD_BYTES_MAX: usize = 408 << 10;
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// The API of a server.
-pub(crate) struct NetworkDoor {
+pub(crate) struct HttpClient {
     url: AdminUrl,
     host: HeaderValue,
     authorization: HeaderValue,
@@ -58,7 +58,7 @@ enum ServerStream {
     Encrypted(Box<TlsStream<TcpStream>>),
 }
 
-impl NetworkDoor {
+impl HttpClient {
     /// The client of this server.
     pub(super) fn new(url: AdminUrl, key: &Secret) -> anyhow::Result<Self> {
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", key.expose()))
@@ -77,7 +77,7 @@ impl NetworkDoor {
     }
 
     /// Sends a request once.
-    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, DoorError> {
+    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, AdminClientError> {
         let (connected, request) = self.open(request).await?;
         let answering = async {
             match connected {
@@ -87,7 +87,7 @@ impl NetworkDoor {
         };
         let answered = timeout(ANSWER_TIME_MAX, answering).await;
         let answered = answered.context("it did not come in time").and_then(|it| it);
-        let (head, body) = answered.map_err(DoorError::Lost)?.into_parts();
+        let (head, body) = answered.map_err(AdminClientError::Lost)?.into_parts();
         Ok(reply(&head, body))
     }
 
@@ -96,23 +96,23 @@ impl NetworkDoor {
         &self,
         request: Request<Bytes>,
         file: &mut FileOutput,
-    ) -> Result<Download, DoorError> {
+    ) -> Result<Download, AdminClientError> {
         let (connected, request) = self.open(request).await?;
         let downloaded = match connected {
             ServerStream::Plain(stream) => download(stream, request, file).await,
             ServerStream::Encrypted(stream) => download(stream, request, file).await,
         };
-        downloaded.map_err(DoorError::Lost)
+        downloaded.map_err(AdminClientError::Lost)
     }
 
     /// A connection, and the request with what every request has.
     async fn open(
         &self,
         request: Request<Bytes>,
-    ) -> Result<(ServerStream, Request<Full<Bytes>>), DoorError> {
+    ) -> Result<(ServerStream, Request<Full<Bytes>>), AdminClientError> {
         let connecting = timeout(CONNECT_TIME_MAX, self.connect()).await;
         let connected = connecting.context("the connection did not come about in time");
-        let connected = connected.map_err(DoorError::Unsent).and_then(|it| it)?;
+        let connected = connected.map_err(AdminClientError::Unsent).and_then(|it| it)?;
         let mut request = request.map(Full::new);
         let headers = request.headers_mut();
         headers.insert(HOST, self.host.clone());
@@ -125,33 +125,33 @@ impl NetworkDoor {
         Ok((connected, request))
     }
 
-    async fn connect(&self) -> Result<ServerStream, DoorError> {
+    async fn connect(&self) -> Result<ServerStream, AdminClientError> {
         let host = self.url.host().trim_start_matches('[').trim_end_matches(']');
         let found = lookup_host((host, self.url.port())).await;
         let found = found.with_context(|| format!("{host} is not found"));
-        let found = found.map_err(DoorError::Unsent)?;
+        let found = found.map_err(AdminClientError::Unsent)?;
         let may_be = |it: &SocketAddr| self.url.is_https() || it.ip().to_canonical().is_loopback();
         let addresses: Vec<_> = found.filter(may_be).collect();
         if addresses.is_empty() {
             let why = anyhow!("{host} has no address that http:// may go to: write https://");
-            return Err(DoorError::Untrusted(why));
+            return Err(AdminClientError::Untrusted(why));
         }
         let tcp = TcpStream::connect(addresses.as_slice()).await;
         let tcp = tcp.with_context(|| format!("{} takes no connection", self.url));
-        let tcp = tcp.map_err(DoorError::Unsent)?;
+        let tcp = tcp.map_err(AdminClientError::Unsent)?;
         if !self.url.is_https() {
             return Ok(ServerStream::Plain(tcp));
         }
         let name = ServerName::try_from(host.to_owned())
             .with_context(|| format!("{host} is none that a certificate can have"));
-        let encrypted = self.tls.connect(name.map_err(DoorError::Untrusted)?, tcp).await;
+        let encrypted = self.tls.connect(name.map_err(AdminClientError::Untrusted)?, tcp).await;
         let encrypted = encrypted.map_err(|error| self.no_tls(error))?;
         Ok(ServerStream::Encrypted(Box::new(encrypted)))
     }
 
     /// A failed handshake, with the remedy for a certificate of an unknown issuer. A refusal of TLS itself comes at
     /// every try; a connection that broke off may succeed at the next.
-    fn no_tls(&self, error: io::Error) -> DoorError {
+    fn no_tls(&self, error: io::Error) -> AdminClientError {
         let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
         let unknown = rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer);
         let advice = if cause == Some(&unknown) {
@@ -160,12 +160,13 @@ impl NetworkDoor {
         } else {
             ""
         };
-        let failure = if cause.is_some() { DoorError::Untrusted } else { DoorError::Unsent };
+        let failure =
+            if cause.is_some() { AdminClientError::Untrusted } else { AdminClientError::Unsent };
         failure(anyhow::Error::from(error).context(format!("no TLS with {}{advice}", self.url)))
     }
 }
 
-debug_as!(NetworkDoor as it: "NetworkDoor({})", it.url);
+debug_as!(HttpClient as it: "HttpClient({})", it.url);
 
 /// Sends a request on a new connection, and reads the whole answer.
 async fn exchange(

@@ -12,7 +12,7 @@ use crate::view::member;
 
 /// Failure of a request. It had no effect, unless it is `Uncertain` or `Lost`.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DoorError {
+pub(crate) enum AdminClientError {
     /// The API refuses it, or has failed.
     #[error("{message}")]
     Refused {
@@ -32,7 +32,7 @@ pub(crate) enum DoorError {
     Lost(anyhow::Error),
     /// The tries are used up, and one of them may have done it.
     #[error("{why}; run this again with `--key {key}`, it is done at most once")]
-    Uncertain { key: Uuid, why: Box<DoorError> },
+    Uncertain { key: Uuid, why: Box<AdminClientError> },
     /// Another service answers at the address.
     #[error(
         "what answers is not the administration of a Holdfast: --server is the address in admin.url, \
@@ -43,18 +43,18 @@ pub(crate) enum DoorError {
 
 impl Reply {
     /// The resource in a good answer.
-    pub(super) fn read(self) -> Result<Value, DoorError> {
-        serde_json::from_slice(self.good()?).ok().ok_or(DoorError::NotTheApi)
+    pub(super) fn read(self) -> Result<Value, AdminClientError> {
+        serde_json::from_slice(self.good()?).ok().ok_or(AdminClientError::NotTheApi)
     }
 
     /// The body of a good answer.
-    fn good(&self) -> Result<&[u8], DoorError> {
+    fn good(&self) -> Result<&[u8], AdminClientError> {
         if (200..300).contains(&self.status) { Ok(&self.body) } else { Err(self.error()) }
     }
 
     /// True for a failure that does not come from the API, such as a 502 of a proxy: the server's part is unknown.
     pub(super) fn is_from_between(&self) -> bool {
-        self.status >= 500 && matches!(self.error(), DoorError::NotTheApi)
+        self.status >= 500 && matches!(self.error(), AdminClientError::NotTheApi)
     }
 
     /// True if the server does not know itself what became of the request.
@@ -63,21 +63,21 @@ impl Reply {
     }
 
     /// The error of any other answer.
-    pub(super) fn error(&self) -> DoorError {
+    pub(super) fn error(&self) -> AdminClientError {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let text = |name: &str| member(member(&body, "error"), name).as_str().map(str::to_owned);
         let (Some(code), Some(message)) = (text("code"), text("message")) else {
-            return DoorError::NotTheApi;
+            return AdminClientError::NotTheApi;
         };
         let message = match &self.cause {
             Some(cause) => cause.clone(),
             None => message,
         };
-        DoorError::Refused { code, message, param: text("param") }
+        AdminClientError::Refused { code, message, param: text("param") }
     }
 }
 
-impl DoorError {
+impl AdminClientError {
     /// True if another try would end in the same way.
     pub(super) const fn is_final(&self) -> bool {
         matches!(self, Self::Untrusted(_))

@@ -1,8 +1,8 @@
 //! Client of the administration's API: requests of the command line, sent in one of two ways.
 //!
 //! ```text
-//! command ─▶ Door::get, list, change ─┬─▶ LocalDoor    the API within this process, over the database
-//!                                     └─▶ NetworkDoor  the API of a server, over HTTP
+//! command ─▶ AdminClient::get, list, change ─┬─▶ InProcessClient    the API within this process, over the database
+//!                                     └─▶ HttpClient  the API of a server, over HTTP
 //! ```
 //!
 //! A command builds a request and shows the answer; it decides nothing. So it has the same meaning, the same
@@ -37,9 +37,9 @@ use http::{HeaderValue, Method, Request};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-pub(crate) use self::failure::DoorError;
-pub(crate) use self::local::LocalDoor;
-use self::network::NetworkDoor;
+pub(crate) use self::failure::AdminClientError;
+pub(crate) use self::local::InProcessClient;
+use self::network::HttpClient;
 use crate::output::note;
 use crate::view::with;
 
@@ -58,11 +58,11 @@ const PAUSES: [Duration; 4] = [
 
 /// A client of the API of administration.
 #[derive(Debug)]
-pub(crate) enum Door {
+pub(crate) enum AdminClient {
     /// Beside the database.
-    Local(Box<LocalDoor>),
+    Local(Box<InProcessClient>),
     /// Over the network.
-    Network(Box<NetworkDoor>),
+    Network(Box<HttpClient>),
 }
 
 /// Change of a command.
@@ -163,18 +163,18 @@ struct Reply {
     cause: Option<String>,
 }
 
-impl Door {
+impl AdminClient {
     /// A client over the network.
     pub(crate) fn network(url: AdminUrl, key: &Secret) -> anyhow::Result<Self> {
-        Ok(Self::Network(Box::new(NetworkDoor::new(url, key)?)))
+        Ok(Self::Network(Box::new(HttpClient::new(url, key)?)))
     }
 
     /// Whole address of a link. A path, which the API answers without `admin.url`, is below the address of
     /// `--server`, or of the listener on this machine.
     pub(crate) fn whole(&self, link: &str) -> String {
         let origin = match self {
-            Self::Network(door) => Some(door.url().to_string()),
-            Self::Local(door) => door.origin(),
+            Self::Network(client) => Some(client.url().to_string()),
+            Self::Local(client) => client.origin(),
         };
         match origin {
             Some(origin) if link.starts_with('/') => format!("{origin}{link}"),
@@ -183,7 +183,11 @@ impl Door {
     }
 
     /// Reads a resource: the path below `/admin/v1`, and the parameters of the query.
-    pub(crate) async fn get(&self, path: &str, query: &[(&str, &str)]) -> Result<Value, DoorError> {
+    pub(crate) async fn get(
+        &self,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<Value, AdminClientError> {
         let request = || request(&Method::GET, path, query, &Bytes::new());
         let reply = self.send(request, None).await?;
         reply.read()
@@ -195,7 +199,7 @@ impl Door {
         path: &str,
         query: &[(&str, &str)],
         limit: Option<usize>,
-    ) -> Result<ListRows, DoorError> {
+    ) -> Result<ListRows, AdminClientError> {
         let (mut rows, mut cursor) = (Vec::new(), None::<String>);
         loop {
             // One more shows whether there are more.
@@ -205,7 +209,7 @@ impl Door {
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             let mut page = self.get(path, &query).await?;
             let data = page.get_mut("data").and_then(Value::as_array_mut);
-            rows.append(data.ok_or(DoorError::NotTheApi)?);
+            rows.append(data.ok_or(AdminClientError::NotTheApi)?);
             if let Some(limit) = limit.filter(|limit| rows.len() > *limit) {
                 rows.truncate(limit);
                 return Ok(ListRows { rows, is_cut: true });
@@ -222,7 +226,7 @@ impl Door {
         &self,
         path: &str,
         reference: &Reference,
-    ) -> Result<Vec<Value>, DoorError> {
+    ) -> Result<Vec<Value>, AdminClientError> {
         match reference {
             Reference::Id(id) => match self.get(&format!("{path}/{id}"), &[]).await {
                 Ok(thing) => Ok(vec![thing]),
@@ -236,7 +240,10 @@ impl Door {
     }
 
     /// Sends a change, and repeats it with the same request key if the answer is lost.
-    pub(crate) async fn change(&self, change: &ChangeRequest) -> Result<ChangeOutcome, DoorError> {
+    pub(crate) async fn change(
+        &self,
+        change: &ChangeRequest,
+    ) -> Result<ChangeOutcome, AdminClientError> {
         change.key.announced();
         let ChangeRequest { method, path, key, .. } = change;
         let body = Bytes::from(change.body.to_string());
@@ -260,18 +267,21 @@ impl Door {
         &self,
         request: impl Fn() -> Result<Request<Bytes>, http::Error>,
         key: Option<Uuid>,
-    ) -> Result<Reply, DoorError> {
+    ) -> Result<Reply, AdminClientError> {
         let mut may_be_done = false;
         let mut pauses = PAUSES.into_iter();
         for _try in 0..TRIES_MAX {
-            let request = request().map_err(|error| DoorError::Unsent(error.into()))?;
+            let request = request().map_err(|error| AdminClientError::Unsent(error.into()))?;
             let failure = match self {
                 // Its store has tried for long enough.
-                Self::Local(door) => return door.send(request).await,
-                Self::Network(door) => match door.send(request).await {
+                Self::Local(client) => return client.send(request).await,
+                Self::Network(client) => match client.send(request).await {
                     Ok(reply) if reply.is_from_between() => {
                         may_be_done = true;
-                        DoorError::Lost(anyhow!("a proxy in between answered {}", reply.status))
+                        AdminClientError::Lost(anyhow!(
+                            "a proxy in between answered {}",
+                            reply.status
+                        ))
                     }
                     Ok(reply) if !reply.is_temporary => return Ok(reply),
                     Ok(reply) => {
@@ -279,7 +289,7 @@ impl Door {
                         reply.error()
                     }
                     Err(error) => {
-                        may_be_done |= matches!(error, DoorError::Lost { .. });
+                        may_be_done |= matches!(error, AdminClientError::Lost { .. });
                         error
                     }
                 },
@@ -287,13 +297,13 @@ impl Door {
             let pause = if failure.is_final() { None } else { pauses.next() };
             let Some(pause) = pause else {
                 return Err(match key.filter(|_key| may_be_done) {
-                    Some(key) => DoorError::Uncertain { key, why: Box::new(failure) },
+                    Some(key) => AdminClientError::Uncertain { key, why: Box::new(failure) },
                     None => failure,
                 });
             };
             tokio::time::sleep(pause).await;
         }
-        Err(DoorError::NotTheApi)
+        Err(AdminClientError::NotTheApi)
     }
 }
 

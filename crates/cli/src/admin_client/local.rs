@@ -10,18 +10,18 @@ use http::Request;
 use http::response::Parts;
 
 use super::download::Download;
-use super::{DoorError, Reply};
+use super::{AdminClientError, Reply};
 use crate::file_output::FileOutput;
 
 /// The API over an open database.
 #[derive(Debug)]
-pub(crate) struct LocalDoor {
+pub(crate) struct InProcessClient {
     api: LocalApi,
     /// Address of the configured listener.
     listens: Option<SocketAddr>,
 }
 
-impl LocalDoor {
+impl InProcessClient {
     pub(crate) const fn new(api: LocalApi, listens: Option<SocketAddr>) -> Self {
         Self { api, listens }
     }
@@ -36,16 +36,17 @@ impl LocalDoor {
     }
 
     /// Sends a request once: the store behind it has timeouts of its own.
-    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, DoorError> {
+    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, AdminClientError> {
         let key = request.headers().get("idempotency-key");
         let key = key.and_then(|key| key.to_str().ok()?.parse().ok());
         let (head, body) = self.api.answer(request).await.into_parts();
-        let body = body.collected().await.map_err(|error| DoorError::Lost(anyhow!(error)))?;
+        let body =
+            body.collected().await.map_err(|error| AdminClientError::Lost(anyhow!(error)))?;
         let reply = reply(&head, body);
         match key {
             Some(key) if reply.is_outcome_unknown() => {
-                let why = Box::new(DoorError::Lost(anyhow!("the store gave no verdict")));
-                Err(DoorError::Uncertain { key, why })
+                let why = Box::new(AdminClientError::Lost(anyhow!("the store gave no verdict")));
+                Err(AdminClientError::Uncertain { key, why })
             }
             _ => Ok(reply),
         }
@@ -56,7 +57,7 @@ impl LocalDoor {
         &self,
         request: Request<Bytes>,
         file: &mut FileOutput,
-    ) -> Result<Download, DoorError> {
+    ) -> Result<Download, AdminClientError> {
         let (head, body) = self.api.answer(request).await.into_parts();
         let mut parts = match body {
             AnswerBody::Whole(body) => return Ok(Download::Refused(reply(&head, body))),

@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use http::{Method, Request};
 
-use super::{Door, DoorError, Reply, request};
+use super::{AdminClient, AdminClientError, Reply, request};
 use crate::failure::Result;
 use crate::file_output::FileOutput;
 
@@ -26,7 +26,7 @@ pub(super) enum Download {
     Interrupted(anyhow::Error),
 }
 
-impl Door {
+impl AdminClient {
     /// Writes a file of the API, and returns true if a row of it is marked as incomplete. `nothing` names in an
     /// error the work that was not done.
     pub(crate) async fn download(
@@ -58,10 +58,10 @@ impl Door {
         &self,
         request: Request<Bytes>,
         file: &mut FileOutput,
-    ) -> Result<Download, DoorError> {
+    ) -> Result<Download, AdminClientError> {
         match self {
-            Self::Local(door) => door.download(request, file).await,
-            Self::Network(door) => door.download(request, file).await,
+            Self::Local(client) => client.download(request, file).await,
+            Self::Network(client) => client.download(request, file).await,
         }
     }
 }
