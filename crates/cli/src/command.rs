@@ -12,7 +12,7 @@
 mod admin_key;
 mod backup;
 mod book;
-mod desk;
+mod context;
 mod exclusion;
 mod key;
 mod ledger;
@@ -23,7 +23,7 @@ mod operation;
 mod person;
 mod read;
 mod reconcile;
-mod sheet;
+mod resource_view;
 mod usage;
 mod verify;
 mod wallet;
@@ -36,8 +36,8 @@ use holdfast_bootstrap::database;
 use holdfast_config::{BadConfig, CommandPlace, Config, SecretUse, admin_key};
 use holdfast_store::{OpenError, SchemaError};
 
-pub(crate) use self::desk::Desk;
-use self::desk::{LocalLedger, Need};
+pub(crate) use self::context::CommandContext;
+use self::context::{LocalLedger, RequiredSecrets};
 pub(crate) use self::wallet::members;
 use crate::admin_client::AdminClient;
 use crate::arguments::{AdminCommand, Ledger, MaintenanceCommand, UsageCommand};
@@ -86,25 +86,25 @@ pub async fn maintain(output: Output, place: PlaceFlags, command: MaintenanceCom
 ///
 /// A [`CommandFailure`], with the exit status of the process.
 pub async fn administer(output: Output, place: PlaceFlags, command: AdminCommand) -> Result {
-    let need = Need::of(&command);
+    let required = RequiredSecrets::of(&command);
     match place.resolve()? {
         CommandPlace::Server(url) => {
             if matches!(command, AdminCommand::Usage(UsageCommand::ExcludeCosts { .. })) {
                 return Err(exclusion::local_only());
             }
             let client = AdminClient::network(url, &admin_key()?)?;
-            admin_command(&Desk { output, client, local: None }, command).await
+            admin_command(&CommandContext { output, client, local: None }, command).await
         }
         CommandPlace::Database(file) => {
             if let AdminCommand::Ledger(verification) = &command {
                 verify::refuse_job_options(verification)?;
             }
             let run = async |file: ConfigFile| {
-                let config = file.load(need.secrets())?;
+                let config = file.load(required.secrets())?;
                 with_store(&config, async |store| {
-                    let client = need.client(&config, store).await?;
+                    let client = required.client(&config, store).await?;
                     let local = Some(LocalLedger { config: &config, store });
-                    admin_command(&Desk { output, client, local }, command).await
+                    admin_command(&CommandContext { output, client, local }, command).await
                 })
                 .await
             };
@@ -113,24 +113,24 @@ pub async fn administer(output: Output, place: PlaceFlags, command: AdminCommand
     }
 }
 
-async fn admin_command(desk: &Desk<'_>, command: AdminCommand) -> Result {
+async fn admin_command(context: &CommandContext<'_>, command: AdminCommand) -> Result {
     match command {
-        AdminCommand::Wallet(command) => wallet::run(desk, command).await,
-        AdminCommand::Key(command) => key::run(desk, command).await,
-        AdminCommand::AdminKey(command) => admin_key::run(desk, command).await,
-        AdminCommand::Person(command) => person::run(desk, command).await,
-        AdminCommand::Operation(command) => operation::run(desk, command).await,
-        AdminCommand::Webhook(command) => webhook::run(desk, command).await,
-        AdminCommand::Read(command) => read::run(desk, command).await,
-        AdminCommand::Usage(UsageCommand::Report(report)) => usage::run(desk, *report).await,
+        AdminCommand::Wallet(command) => wallet::run(context, command).await,
+        AdminCommand::Key(command) => key::run(context, command).await,
+        AdminCommand::AdminKey(command) => admin_key::run(context, command).await,
+        AdminCommand::Person(command) => person::run(context, command).await,
+        AdminCommand::Operation(command) => operation::run(context, command).await,
+        AdminCommand::Webhook(command) => webhook::run(context, command).await,
+        AdminCommand::Read(command) => read::run(context, command).await,
+        AdminCommand::Usage(UsageCommand::Report(report)) => usage::run(context, *report).await,
         AdminCommand::Usage(UsageCommand::ExcludeCosts { dry_run, reason }) => {
-            exclusion::run(desk, exclusion::Order { dry_run, reason }).await
+            exclusion::run(context, exclusion::Order { dry_run, reason }).await
         }
         AdminCommand::Ledger(Ledger::Verify { progress, since, key, reason }) => {
             let order = verify::VerificationOrder { progress, since, key, reason };
-            verify::run(desk, order).await
+            verify::run(context, order).await
         }
-        AdminCommand::Ledger(Ledger::Export(order)) => ledger::export(desk, order).await,
+        AdminCommand::Ledger(Ledger::Export(order)) => ledger::export(context, order).await,
     }
 }
 

@@ -3,9 +3,9 @@
 use holdfast_accounts::Name;
 use serde_json::json;
 
-use super::Desk;
+use super::CommandContext;
 use super::key::end;
-use super::sheet::{Paging, Sheet};
+use super::resource_view::{Paging, ResourceView};
 use super::wallet;
 use crate::arguments;
 use crate::failure::Result;
@@ -13,7 +13,7 @@ use crate::output::note;
 use crate::table::Column;
 use crate::view::{some_text, text, with};
 
-const ADMIN_KEYS: Sheet = Sheet {
+const ADMIN_KEYS: ResourceView = ResourceView {
     path: "/admin_keys",
     things: "admin keys",
     columns: &[
@@ -29,16 +29,16 @@ const ADMIN_KEYS: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-pub(super) async fn run(desk: &Desk<'_>, command: arguments::AdminKey) -> Result {
+pub(super) async fn run(context: &CommandContext<'_>, command: arguments::AdminKey) -> Result {
     let (nothing, change) = match command {
         arguments::AdminKey::List { all, rows } => {
             let state = (!all).then(|| "in_force".to_owned());
-            return ADMIN_KEYS.list(desk, &[("state", state)], &rows).await;
+            return ADMIN_KEYS.list(context, &[("state", state)], &rows).await;
         }
-        arguments::AdminKey::Show { id } => return ADMIN_KEYS.show(desk, id).await,
+        arguments::AdminKey::Show { id } => return ADMIN_KEYS.show(context, id).await,
         arguments::AdminKey::Issue { name, role, wallet, expires, why } => {
             let mut body = json!({ "name": Name::as_typed(&name), "role": role.label() });
-            if let Some(id) = wallet::id_of(desk, wallet.as_ref()).await? {
+            if let Some(id) = wallet::id_of(context, wallet.as_ref()).await? {
                 body = with(body, "wallet_id", id);
             }
             if let Some((name, value)) = expires.map(end) {
@@ -57,12 +57,12 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::AdminKey) -> Result
             ("the admin key was not revoked", why.post(path, json!({})))
         }
     };
-    let done = desk.change(nothing, &change).await?.thing;
+    let done = context.change(nothing, &change).await?.thing;
     let mut fields = vec![("id", text(&done, "id"))];
     let key = some_text(&done, "key");
     let is_told = key.is_some();
     fields.extend(key.map(|key| ("key", key)));
-    desk.output.object(&done, &fields)?;
+    context.output.object(&done, &fields)?;
     if is_told {
         note("keep the key now: it is not stored and is not shown again");
     } else if done.get("notice").is_some() {

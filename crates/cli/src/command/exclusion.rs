@@ -12,7 +12,7 @@ use holdfast_store::usage::AbsurdCosts;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::desk::{Desk, LocalLedger};
+use super::context::{CommandContext, LocalLedger};
 use crate::failure::{CommandFailure, Result};
 use crate::output::note;
 use holdfast_bootstrap::accounts::LocalAccounts;
@@ -35,8 +35,8 @@ pub(super) fn local_only() -> CommandFailure {
     super::local_only("usage exclude-costs", "run it with direct database access, with --config")
 }
 
-pub(super) async fn run(desk: &Desk<'_>, Order { dry_run, reason }: Order) -> Result {
-    let Some(LocalLedger { config, store }) = desk.local else {
+pub(super) async fn run(context: &CommandContext<'_>, Order { dry_run, reason }: Order) -> Result {
+    let Some(LocalLedger { config, store }) = context.local else {
         return Err(local_only());
     };
     let found = store.absurd_costs().await.context("costs were not read")?;
@@ -66,5 +66,5 @@ pub(super) async fn run(desk: &Desk<'_>, Order { dry_run, reason }: Order) -> Re
         ("costs_excluded", view.costs_excluded.to_string()),
         ("dry_run", view.dry_run.to_string()),
     ];
-    desk.output.object(&view, &fields)
+    context.output.object(&view, &fields)
 }

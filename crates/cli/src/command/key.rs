@@ -19,8 +19,8 @@ use holdfast_domain::limits::{CountLimit, Counter, Span, Unit};
 use serde_json::{Map, Value};
 
 use super::lookup::Lookup;
-use super::sheet::WalletNames;
-use super::{Desk, wallet};
+use super::resource_view::WalletNames;
+use super::{CommandContext, wallet};
 use crate::arguments;
 use crate::arguments::grant::Expiry;
 use crate::failure::Result;
@@ -30,30 +30,30 @@ use crate::view::{self, member, some_amount, some_text, spend, text, with};
 
 const SPEND: [&str; 2] = ["spend_micros", "spend_window"];
 
-pub(super) async fn run(desk: &Desk<'_>, command: arguments::Key) -> Result {
+pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Key) -> Result {
     match command {
         arguments::Key::Issue(asked) => match (&asked.from, &asked.secrets) {
-            (Some(from), Some(secrets)) => bulk::issue(desk, &asked, from, secrets).await,
-            (Some(_), None) | (None, _) => credential::issue(desk, &asked).await,
+            (Some(from), Some(secrets)) => bulk::issue(context, &asked, from, secrets).await,
+            (Some(_), None) | (None, _) => credential::issue(context, &asked).await,
         },
-        arguments::Key::List(filter) => list(desk, filter).await,
-        arguments::Key::Show { key } => show(desk, &key).await,
+        arguments::Key::List(filter) => list(context, filter).await,
+        arguments::Key::Show { key } => show(context, &key).await,
         arguments::Key::Rotate { key, grace, reason, request } => {
-            credential::rotate(desk, &key, credential::Rotation { grace, reason, request }).await
+            credential::rotate(context, &key, credential::Rotation { grace, reason, request }).await
         }
-        arguments::Key::Change(command) => change::run(desk, command).await,
+        arguments::Key::Change(command) => change::run(context, command).await,
     }
 }
 
-async fn show(desk: &Desk<'_>, key: &Reference) -> Result {
+async fn show(context: &CommandContext<'_>, key: &Reference) -> Result {
     // By its id: only a single key is shown with its counters.
-    let path = path(&find(desk, key).await?, "");
-    let found = desk.client.get(&path, &[]).await;
+    let path = path(&find(context, key).await?, "");
+    let found = context.client.get(&path, &[]).await;
     let found = found.map_err(|error| error.because("the API key was not shown"))?;
     let has_amounts =
         ["spend_micros", "exposure_micros"].iter().any(|it| member(&found, it).is_i64());
-    let currency = match desk.output {
-        Output::Table | Output::Plain if has_amounts => currency(desk, &found).await?,
+    let currency = match context.output {
+        Output::Table | Output::Plain if has_amounts => currency(context, &found).await?,
         Output::Table | Output::Plain | Output::Json => String::new(),
     };
     let mut lines = lines(&found);
@@ -62,12 +62,12 @@ async fn show(desk: &Desk<'_>, key: &Reference) -> Result {
     lines.extend(readings);
     let exposure = some_amount(&found, "exposure_micros");
     lines.extend(exposure.map(|it| ("exposure", format!("{it} {currency} this month"))));
-    desk.output.object(&printed(found.clone()), &lines)
+    context.output.object(&printed(found.clone()), &lines)
 }
 
 /// Currency of an API key's wallet.
-async fn currency(desk: &Desk<'_>, key: &Value) -> Result<String> {
-    let wallet = desk.client.get(&format!("/wallets/{}", text(key, "wallet_id")), &[]).await;
+async fn currency(context: &CommandContext<'_>, key: &Value) -> Result<String> {
+    let wallet = context.client.get(&format!("/wallets/{}", text(key, "wallet_id")), &[]).await;
     let wallet = wallet.map_err(|error| error.because("the API key's wallet was not read"))?;
     Ok(text(&wallet, "currency"))
 }
@@ -109,17 +109,17 @@ fn lines(key: &Value) -> Vec<(&'static str, String)> {
     lines
 }
 
-async fn list(desk: &Desk<'_>, filter: arguments::KeyFilter) -> Result {
-    let table = Table::new(desk.output, &filter.columns, &COLUMNS)?;
+async fn list(context: &CommandContext<'_>, filter: arguments::KeyFilter) -> Result {
+    let table = Table::new(context.output, &filter.columns, &COLUMNS)?;
     let query = [
         ("name", filter.name.map(|name| name.as_str().to_owned())),
-        ("wallet_id", wallet::id_of(desk, filter.wallet.as_ref()).await?),
+        ("wallet_id", wallet::id_of(context, filter.wallet.as_ref()).await?),
         ("state", filter.state),
         ("model", filter.model),
     ];
-    let keys = wallet::oldest_first(desk, "/api_keys", &query, filter.limit).await;
+    let keys = wallet::oldest_first(context, "/api_keys", &query, filter.limit).await;
     let keys = keys.map_err(|error| error.because("API keys were not listed"))?;
-    let names = WalletNames::read(desk, &table).await;
+    let names = WalletNames::read(context, &table).await;
     let views: Vec<_> = keys.iter().cloned().map(printed).collect();
     table.print(&views, &keys, |key, name| match name {
         "credentials" => in_force(key),
@@ -138,9 +138,12 @@ fn in_force(key: &Value) -> String {
 }
 
 /// Id of the API key that a filter names.
-pub(super) async fn id_of(desk: &Desk<'_>, key: Option<&Reference>) -> Result<Option<String>> {
+pub(super) async fn id_of(
+    context: &CommandContext<'_>,
+    key: Option<&Reference>,
+) -> Result<Option<String>> {
     match key {
-        Some(key) => Ok(Some(text(&find(desk, key).await?, "id"))),
+        Some(key) => Ok(Some(text(&find(context, key).await?, "id"))),
         None => Ok(None),
     }
 }
@@ -148,8 +151,8 @@ pub(super) async fn id_of(desk: &Desk<'_>, key: Option<&Reference>) -> Result<Op
 const API_KEYS: Lookup = Lookup { path: "/api_keys", thing: "API key", list: "holdfast key list" };
 
 /// The API key of this id or name.
-pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
-    API_KEYS.find(desk, reference).await
+pub(super) async fn find(context: &CommandContext<'_>, reference: &Reference) -> Result<Value> {
+    API_KEYS.find(context, reference).await
 }
 
 /// Path below an API key that was found: its name may be another wallet's as well.

@@ -5,24 +5,24 @@
 use holdfast_wire::api::rfc3339;
 use holdfast_wire::file::FileFormat;
 
-use super::sheet::given;
-use super::{Desk, wallet};
+use super::resource_view::given;
+use super::{CommandContext, wallet};
 use crate::arguments::LedgerExport;
 use crate::failure::Result;
 use crate::file_output::FileOutput;
 use crate::output::Output;
 
 /// Writes the file.
-pub(super) async fn export(desk: &Desk<'_>, order: LedgerExport) -> Result {
+pub(super) async fn export(context: &CommandContext<'_>, order: LedgerExport) -> Result {
     let LedgerExport { period, wallet, format, output } = order;
     let period = period.period()?;
     let [from, to] = [period.from, period.to].map(|bound| bound.map(rfc3339));
-    let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
+    let wallet = wallet::id_of(context, wallet.as_ref()).await?;
     let query = [("wallet_id", wallet), ("from", from), ("to", to)];
     // With --json each line is JSON.
     let format =
-        if matches!(desk.output, Output::Json) { FileFormat::JsonLines } else { format.into() };
+        if matches!(context.output, Output::Json) { FileFormat::JsonLines } else { format.into() };
     let file = FileOutput::create(output.as_deref(), format)?;
-    desk.client.download(("/ledger", &given(&query)), file, "the ledger was not read").await?;
+    context.client.download(("/ledger", &given(&query)), file, "the ledger was not read").await?;
     Ok(())
 }

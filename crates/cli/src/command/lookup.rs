@@ -3,7 +3,7 @@
 use holdfast_accounts::Reference;
 use serde_json::Value;
 
-use super::Desk;
+use super::CommandContext;
 use crate::failure::{CommandFailure, Refusal, Result};
 use crate::view::some_text;
 
@@ -26,9 +26,13 @@ pub(super) struct Lookup {
 impl Lookup {
     /// The resource of this id or name. Names of API keys are unique only within a wallet: one that several have is
     /// a failure.
-    pub(super) async fn find(&self, desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
+    pub(super) async fn find(
+        &self,
+        context: &CommandContext<'_>,
+        reference: &Reference,
+    ) -> Result<Value> {
         let thing = self.thing;
-        let found = desk.client.named(self.path, reference).await;
+        let found = context.client.named(self.path, reference).await;
         let nothing = format!("the {thing} was not looked up");
         let mut found = found.map_err(|error| error.because(&nothing))?;
         match (found.pop(), found.is_empty()) {
@@ -37,18 +41,18 @@ impl Lookup {
                 let message = format!("more than one {thing} has the name {reference}: use an id");
                 Err(Refusal::failed("ambiguous_name", message))
             }
-            (None, _) => Err(self.missing(desk, reference).await),
+            (None, _) => Err(self.missing(context, reference).await),
         }
     }
 
     /// The failure of a name that no resource has, with the names that are like it.
-    async fn missing(&self, desk: &Desk<'_>, reference: &Reference) -> CommandFailure {
+    async fn missing(&self, context: &CommandContext<'_>, reference: &Reference) -> CommandFailure {
         let Self { path, thing, list } = self;
         let names = match reference {
             Reference::Id(_) => Vec::new(),
             Reference::Name(sought) => {
                 // Without a list there is no suggestion: the answer is that the name does not exist.
-                let listed = desk.client.list(path, &[], Some(COMPARED_MAX)).await;
+                let listed = context.client.list(path, &[], Some(COMPARED_MAX)).await;
                 let rows = listed.map_or_else(|_unlisted| Vec::new(), |listed| listed.rows);
                 let has_ended = |row: &&Value| {
                     ["revoked_at", "closed_at"].iter().any(|it| some_text(row, it).is_some())

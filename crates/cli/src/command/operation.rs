@@ -13,10 +13,10 @@ use holdfast_domain::{Micros, RequestKey};
 use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};
 
-use super::desk::LocalLedger;
+use super::context::LocalLedger;
 use super::reconcile::{self, ReconciledView};
-use super::sheet::{Paging, Sheet, given};
-use super::{Desk, key, wallet};
+use super::resource_view::{Paging, ResourceView, given};
+use super::{CommandContext, key, wallet};
 use crate::admin_client::{ChangeKey, ChangeRequest};
 use crate::arguments::read::Rows;
 use crate::arguments::{self, Show};
@@ -25,7 +25,7 @@ use crate::output::note;
 use crate::table::{Column, Table};
 use crate::view::{amount, member, some_amount, some_text, text};
 
-const HELD: Sheet = Sheet {
+const HELD: ResourceView = ResourceView {
     path: "/held",
     things: "held amounts",
     columns: &[Column::text("currency"), Column::number("held_micros")],
@@ -33,35 +33,37 @@ const HELD: Sheet = Sheet {
     paging: Paging::Whole,
 };
 
-pub(super) async fn run(desk: &Desk<'_>, command: arguments::Operation) -> Result {
+pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Operation) -> Result {
     match command {
-        arguments::Operation::Show(asked) => show(desk, asked).await,
-        arguments::Operation::List(filter) => list(desk, *filter).await,
+        arguments::Operation::Show(asked) => show(context, asked).await,
+        arguments::Operation::List(filter) => list(context, *filter).await,
         arguments::Operation::Held { columns } => {
-            HELD.list(desk, &[], &Rows { limit: u32::MAX, columns }).await
+            HELD.list(context, &[], &Rows { limit: u32::MAX, columns }).await
         }
         arguments::Operation::Cancel { operation, reason, request } => {
             let path = format!("/operations/{}/cancel", operation.operation());
             let body = json!({ "reason": Reason::as_typed(&reason) });
-            cancel(desk, &ChangeRequest::post(request.or_made(), path, body)).await
+            cancel(context, &ChangeRequest::post(request.or_made(), path, body)).await
         }
-        arguments::Operation::Reconcile { operation: None, .. } => match desk.local {
-            Some(LocalLedger { config, store }) => reconcile::run(desk.output, config, store).await,
-            None => reconcile_all(desk).await,
+        arguments::Operation::Reconcile { operation: None, .. } => match context.local {
+            Some(LocalLedger { config, store }) => {
+                reconcile::run(context.output, config, store).await
+            }
+            None => reconcile_all(context).await,
         },
         arguments::Operation::Reconcile { operation: Some(operation), reason, key } => {
             let path = format!("/operations/{}/reconcile", operation.operation());
             let change = ChangeRequest::post(ChangeKey::new(key), path, json!({}));
-            reconcile_one(desk, &change.because(reason.as_ref())).await
+            reconcile_one(context, &change.because(reason.as_ref())).await
         }
     }
 }
 
-async fn show(desk: &Desk<'_>, asked: Show) -> Result {
+async fn show(context: &CommandContext<'_>, asked: Show) -> Result {
     let name = asked.id.uuid();
     let nothing = "the operation was not read";
     let Some(api_key) = &asked.api_key else {
-        let found = desk.client.get(&format!("/operations/{name}"), &[]).await;
+        let found = context.client.get(&format!("/operations/{name}"), &[]).await;
         let found = found.map_err(|error| {
             if !error.is("not_found") {
                 return error.because(nothing);
@@ -74,7 +76,7 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result {
                 ),
             )
         })?;
-        return desk.output.object(&found, &fields(&found));
+        return context.output.object(&found, &fields(&found));
     };
     let request_key: RequestKey = name.to_string().parse().map_err(|error| {
         CommandFailure::Usage(anyhow!(
@@ -82,13 +84,13 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result {
              --api-key"
         ))
     })?;
-    let api_key = key::find(desk, api_key).await?;
+    let api_key = key::find(context, api_key).await?;
     let (id, request_key) = (text(&api_key, "id"), request_key.to_string());
     let query = [("api_key_id", id.as_str()), ("request_key", request_key.as_str())];
-    let found = desk.client.get("/operations", &query).await;
+    let found = context.client.get("/operations", &query).await;
     let found = found.map_err(|error| error.because(nothing))?;
     match member(&found, "data").get(0) {
-        Some(found) => desk.output.object(found, &fields(found)),
+        Some(found) => context.output.object(found, &fields(found)),
         None => Err(Refusal::failed(
             "not_found",
             format!(
@@ -101,9 +103,9 @@ async fn show(desk: &Desk<'_>, asked: Show) -> Result {
 }
 
 /// Requests the end of a running operation, and shows its state after that.
-async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result {
-    let done = desk.change("nothing was cancelled", change).await?.thing;
-    desk.output.object(&done, &fields(&done))?;
+async fn cancel(context: &CommandContext<'_>, change: &ChangeRequest) -> Result {
+    let done = context.change("nothing was cancelled", change).await?.thing;
+    context.output.object(&done, &fields(&done))?;
     if *member(&done, "cancel_asked") == true {
         note("its owner ends it: what has arrived is kept and charged");
     } else if *member(&done, "status") == "abandoned" {
@@ -114,9 +116,9 @@ async fn cancel(desk: &Desk<'_>, change: &ChangeRequest) -> Result {
     Ok(())
 }
 
-async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
+async fn list(context: &CommandContext<'_>, filter: arguments::OperationFilter) -> Result {
     let arguments::OperationFilter { stale, running, rows: Rows { limit, columns }, .. } = filter;
-    let table = Table::new(desk.output, &columns, &COLUMNS)?;
+    let table = Table::new(context.output, &columns, &COLUMNS)?;
     let scope = if stale { Some("stale") } else { running.then_some("running") };
     let status =
         filter.status.and_then(|status| Some(status.to_possible_value()?.get_name().to_owned()));
@@ -124,8 +126,8 @@ async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
     let Period { from, to } = filter.created.period()?;
     let query = [
         ("scope", scope.map(str::to_owned)),
-        ("wallet_id", wallet::id_of(desk, filter.wallet.as_ref()).await?),
-        ("api_key_id", key::id_of(desk, filter.key.as_ref()).await?),
+        ("wallet_id", wallet::id_of(context, filter.wallet.as_ref()).await?),
+        ("api_key_id", key::id_of(context, filter.key.as_ref()).await?),
         ("model", filter.model),
         ("status", status),
         ("charge_from_micros", micros(filter.charge_from)),
@@ -134,7 +136,7 @@ async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
         ("created_to", to.map(rfc3339)),
     ];
     let count = usize::try_from(limit).unwrap_or(usize::MAX);
-    let listed = desk.client.list("/operations", &given(&query), Some(count)).await;
+    let listed = context.client.list("/operations", &given(&query), Some(count)).await;
     let listed = listed.map_err(|error| error.because("operations were not listed"))?;
     table.print(&listed.rows, &listed.rows, cell)?;
     if listed.is_cut {
@@ -145,15 +147,15 @@ async fn list(desk: &Desk<'_>, filter: arguments::OperationFilter) -> Result {
 
 /// Reconciles stale operations, one by one. A server on the database does so by itself: this is for an operator who
 /// cannot wait.
-async fn reconcile_all(desk: &Desk<'_>) -> Result {
+async fn reconcile_all(context: &CommandContext<'_>) -> Result {
     let nothing = "the operation was not reconciled";
-    let listed = desk.client.list("/operations", &[("scope", "stale")], None).await;
+    let listed = context.client.list("/operations", &[("scope", "stale")], None).await;
     let stale = listed.map_err(|error| error.because("operations were not listed"))?.rows;
     let mut views = Vec::with_capacity(stale.len());
     for operation in &stale {
         let path = format!("/operations/{}/reconcile", text(operation, "id"));
         let change = ChangeRequest::post(ChangeKey::new(None), path, json!({}));
-        let done = desk.change(nothing, &change).await?.thing;
+        let done = context.change(nothing, &change).await?.thing;
         let status = text(&done, "status");
         views.push(ReconciledView {
             operation_id: text(&done, "id"),
@@ -161,13 +163,13 @@ async fn reconcile_all(desk: &Desk<'_>) -> Result {
             status,
         });
     }
-    reconcile::print(desk.output, &views)
+    reconcile::print(context.output, &views)
 }
 
 /// Reconciles one operation, and shows its state after that.
-async fn reconcile_one(desk: &Desk<'_>, change: &ChangeRequest) -> Result {
-    let done = desk.change("the operation was not reconciled", change).await?;
-    desk.output.object(&done.thing, &fields(&done.thing))?;
+async fn reconcile_one(context: &CommandContext<'_>, change: &ChangeRequest) -> Result {
+    let done = context.change("the operation was not reconciled", change).await?;
+    context.output.object(&done.thing, &fields(&done.thing))?;
     if matches!(member(&done.thing, "status").as_str(), Some("leased" | "recorded")) {
         note("it is not at rest: its owner may be alive, or the rules do not allow it yet");
     }

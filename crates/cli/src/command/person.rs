@@ -4,8 +4,8 @@ use holdfast_accounts::Reference;
 use holdfast_domain::admin::Role;
 use serde_json::{Value, json};
 
-use super::Desk;
-use super::sheet::{Paging, Sheet};
+use super::CommandContext;
+use super::resource_view::{Paging, ResourceView};
 use super::wallet;
 use crate::arguments;
 use crate::failure::Result;
@@ -13,7 +13,7 @@ use crate::output::note;
 use crate::table::Column;
 use crate::view::{some_text, text, with};
 
-const PEOPLE: Sheet = Sheet {
+const PEOPLE: ResourceView = ResourceView {
     path: "/people",
     things: "people",
     columns: &[
@@ -29,14 +29,14 @@ const PEOPLE: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result {
+pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Person) -> Result {
     let (nothing, change) = match command {
         arguments::Person::List { rows } => {
-            return PEOPLE.list(desk, &[], &rows).await;
+            return PEOPLE.list(context, &[], &rows).await;
         }
-        arguments::Person::Show { id } => return PEOPLE.show(desk, id).await,
+        arguments::Person::Show { id } => return PEOPLE.show(context, id).await,
         arguments::Person::Invite { email, role, wallet, name, why } => {
-            let mut body = of_role(desk, role, wallet.as_ref()).await?;
+            let mut body = of_role(context, role, wallet.as_ref()).await?;
             body = with(body, "email", email.as_str());
             if let Some(name) = name {
                 body = with(body, "name", name.as_typed());
@@ -48,7 +48,7 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result {
             ("no link was made", why.post(path, json!({})))
         }
         arguments::Person::Revoke { id, role, wallet, why } => {
-            let body = of_role(desk, role, wallet.as_ref()).await?;
+            let body = of_role(context, role, wallet.as_ref()).await?;
             let path = format!("/people/{id}/grants/end");
             ("the role was not ended", why.post(path, body))
         }
@@ -58,16 +58,16 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result {
             ("the person was not ended", why.post(path, body))
         }
     };
-    let done = desk.change(nothing, &change).await?.thing;
+    let done = context.change(nothing, &change).await?.thing;
     let mut fields = vec![("id", text(&done, "id"))];
-    let url = some_text(&done, "url").map(|url| desk.client.whole(&url));
+    let url = some_text(&done, "url").map(|url| context.client.whole(&url));
     let done = match &url {
         Some(url) => with(done, "url", url.as_str()),
         None => done,
     };
     let is_told = url.is_some();
     fields.extend(url.map(|url| ("url", url)));
-    desk.output.object(&done, &fields)?;
+    context.output.object(&done, &fields)?;
     if is_told {
         note(
             "hand the link over now: it is not shown again, can be used once, and ends in 24 hours",
@@ -79,9 +79,13 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Person) -> Result {
 }
 
 /// The members that name a role.
-async fn of_role(desk: &Desk<'_>, role: Role, wallet: Option<&Reference>) -> Result<Value> {
+async fn of_role(
+    context: &CommandContext<'_>,
+    role: Role,
+    wallet: Option<&Reference>,
+) -> Result<Value> {
     let body = json!({ "role": role.label() });
-    Ok(match wallet::id_of(desk, wallet).await? {
+    Ok(match wallet::id_of(context, wallet).await? {
         Some(id) => with(body, "wallet_id", id),
         None => body,
     })

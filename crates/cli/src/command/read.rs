@@ -4,8 +4,8 @@ use holdfast_domain::admin::listing::Period;
 use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};
 
-use super::sheet::{Paging, Sheet};
-use super::{Desk, key, wallet};
+use super::resource_view::{Paging, ResourceView};
+use super::{CommandContext, key, wallet};
 use crate::arguments::Read;
 use crate::arguments::read::{
     Audit, EventCommand, JobCommand, Model, NodeCommand, Posting, PostingKind, Price,
@@ -16,7 +16,7 @@ use crate::output::note;
 use crate::table::Column;
 use crate::view::{member, text};
 
-const POSTINGS: Sheet = Sheet {
+const POSTINGS: ResourceView = ResourceView {
     path: "/deposits",
     things: "postings",
     columns: &[
@@ -35,7 +35,7 @@ const POSTINGS: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-const EVENTS: Sheet = Sheet {
+const EVENTS: ResourceView = ResourceView {
     path: "/events",
     things: "events",
     columns: &[
@@ -49,7 +49,7 @@ const EVENTS: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-const REFUSALS: Sheet = Sheet {
+const REFUSALS: ResourceView = ResourceView {
     path: "/refusals",
     things: "refused requests",
     columns: &[
@@ -67,7 +67,7 @@ const REFUSALS: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-const REFUSAL_HOURS: Sheet = Sheet {
+const REFUSAL_HOURS: ResourceView = ResourceView {
     path: "/refusals/hours",
     things: "hours of refused requests",
     columns: &[Column::moment("hour"), Column::text("code"), Column::number("count")],
@@ -75,7 +75,7 @@ const REFUSAL_HOURS: Sheet = Sheet {
     paging: Paging::Whole,
 };
 
-const JOBS: Sheet = Sheet {
+const JOBS: ResourceView = ResourceView {
     path: "/jobs",
     things: "jobs",
     columns: &[
@@ -94,7 +94,7 @@ const JOBS: Sheet = Sheet {
 };
 
 /// Findings of a verification, as fields of its job.
-const REPORT: Sheet = Sheet {
+const REPORT: ResourceView = ResourceView {
     path: "/jobs",
     things: "jobs",
     columns: &[
@@ -108,7 +108,7 @@ const REPORT: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-const TRAIL: Sheet = Sheet {
+const TRAIL: ResourceView = ResourceView {
     path: "/audit",
     things: "rows of the audit log",
     columns: &[
@@ -125,7 +125,7 @@ const TRAIL: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-const MODELS: Sheet = Sheet {
+const MODELS: ResourceView = ResourceView {
     path: "/models",
     things: "models",
     columns: &[
@@ -139,7 +139,7 @@ const MODELS: Sheet = Sheet {
     paging: Paging::Whole,
 };
 
-const PRICES: Sheet = Sheet {
+const PRICES: ResourceView = ResourceView {
     path: "/prices",
     things: "prices",
     columns: &[
@@ -155,7 +155,7 @@ const PRICES: Sheet = Sheet {
     paging: Paging::Whole,
 };
 
-const NODES: Sheet = Sheet {
+const NODES: ResourceView = ResourceView {
     path: "/nodes",
     things: "nodes",
     columns: &[
@@ -171,7 +171,7 @@ const NODES: Sheet = Sheet {
     paging: Paging::Whole,
 };
 
-const ROUTES: Sheet = Sheet {
+const ROUTES: ResourceView = ResourceView {
     path: "/routes",
     things: "routes",
     columns: &[
@@ -191,7 +191,7 @@ const ROUTES: Sheet = Sheet {
     paging: Paging::Whole,
 };
 
-pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
+pub(super) async fn run(context: &CommandContext<'_>, command: Read) -> Result {
     match command {
         Read::Posting(Posting::List { kind, wallet, rows }) => {
             let path = match kind {
@@ -199,51 +199,51 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
                 PostingKind::Adjustment => "/adjustments",
                 PostingKind::Refund => "/refunds",
             };
-            let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
-            POSTINGS.list_at(desk, path, &[("wallet_id", wallet)], &rows).await.map(drop)
+            let wallet = wallet::id_of(context, wallet.as_ref()).await?;
+            POSTINGS.list_at(context, path, &[("wallet_id", wallet)], &rows).await.map(drop)
         }
         Read::Event(EventCommand::List { wallet, kind, rows }) => {
-            let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
-            EVENTS.list(desk, &[("wallet_id", wallet), ("kind", kind)], &rows).await
+            let wallet = wallet::id_of(context, wallet.as_ref()).await?;
+            EVENTS.list(context, &[("wallet_id", wallet), ("kind", kind)], &rows).await
         }
-        Read::Event(EventCommand::Show { id }) => EVENTS.show(desk, id).await,
+        Read::Event(EventCommand::Show { id }) => EVENTS.show(context, id).await,
         Read::Refusal(RefusalCommand::List { request_id, filter, rows }) => {
-            let [wallet, key, code, from, to] = refusals(desk, filter).await?;
+            let [wallet, key, code, from, to] = refusals(context, filter).await?;
             let id = ("request_id", request_id.map(|id| id.to_string()));
-            REFUSALS.list(desk, &[id, wallet, key, code, from, to], &rows).await
+            REFUSALS.list(context, &[id, wallet, key, code, from, to], &rows).await
         }
         Read::Refusal(RefusalCommand::Hours { filter, rows }) => {
-            REFUSAL_HOURS.list(desk, &refusals(desk, filter).await?, &rows).await
+            REFUSAL_HOURS.list(context, &refusals(context, filter).await?, &rows).await
         }
-        Read::Job(JobCommand::List { rows }) => JOBS.list(desk, &[], &rows).await,
+        Read::Job(JobCommand::List { rows }) => JOBS.list(context, &[], &rows).await,
         Read::Job(JobCommand::Show { id }) => {
-            let found = desk.client.get(&format!("/jobs/{id}"), &[]).await;
+            let found = context.client.get(&format!("/jobs/{id}"), &[]).await;
             let job = found.map_err(|error| error.because("the job was not found"))?;
             let mut fields = JOBS.fields(&job);
             fields.extend(REPORT.fields(member(&job, "report")));
-            desk.output.object(&job, &fields)
+            context.output.object(&job, &fields)
         }
         Read::Job(JobCommand::Cancel { id, why }) => {
             let change = why.post(format!("/jobs/{id}/cancel"), json!({}));
-            let done = desk.change("the job was not cancelled", &change).await?;
-            desk.output.object(&done.thing, &JOBS.fields(&done.thing))
+            let done = context.change("the job was not cancelled", &change).await?;
+            context.output.object(&done.thing, &JOBS.fields(&done.thing))
         }
         Read::Audit(Audit::List { thing, actor, use_case, rows }) => {
             let query = [("thing", thing), ("actor", actor), ("use_case", use_case)];
-            TRAIL.list(desk, &query, &rows).await
+            TRAIL.list(context, &query, &rows).await
         }
         Read::Model(Model::List { rows }) => {
-            MODELS.list(desk, &[], &rows).await?;
-            if desk.local.is_some() {
+            MODELS.list(context, &[], &rows).await?;
+            if context.local.is_some() {
                 note("from the configuration: a server also reports the health of its routes");
             }
             Ok(())
         }
         Read::Price(Price::List { model, currency, rows }) => {
-            PRICES.list(desk, &[("model", model), ("currency", currency)], &rows).await
+            PRICES.list(context, &[("model", model), ("currency", currency)], &rows).await
         }
         Read::Node(NodeCommand::List { rows }) => {
-            let nodes = NODES.list_at(desk, NODES.path, &[], &rows).await?;
+            let nodes = NODES.list_at(context, NODES.path, &[], &rows).await?;
             let differ = |node: &&Value| *member(node, "settings_differ") == true;
             let names: Vec<_> = nodes.iter().filter(differ).map(|it| text(it, "name")).collect();
             if !names.is_empty() {
@@ -254,20 +254,20 @@ pub(super) async fn run(desk: &Desk<'_>, command: Read) -> Result {
             }
             Ok(())
         }
-        Read::Route(RouteCommand::List { rows }) => ROUTES.list(desk, &[], &rows).await,
-        Read::Route(RouteCommand::Show { name }) => show_route(desk, &name).await,
+        Read::Route(RouteCommand::List { rows }) => ROUTES.list(context, &[], &rows).await,
+        Read::Route(RouteCommand::Show { name }) => show_route(context, &name).await,
     }
 }
 
 /// Query of a filter of refused requests.
 async fn refusals(
-    desk: &Desk<'_>,
+    context: &CommandContext<'_>,
     RefusalFilter { wallet, key, code, period }: RefusalFilter,
 ) -> Result<[(&'static str, Option<String>); 5]> {
     let Period { from, to } = period.period()?;
     Ok([
-        ("wallet_id", wallet::id_of(desk, wallet.as_ref()).await?),
-        ("api_key_id", key::id_of(desk, key.as_ref()).await?),
+        ("wallet_id", wallet::id_of(context, wallet.as_ref()).await?),
+        ("api_key_id", key::id_of(context, key.as_ref()).await?),
         ("code", code),
         ("from", from.map(rfc3339)),
         ("to", to.map(rfc3339)),
@@ -275,13 +275,13 @@ async fn refusals(
 }
 
 /// Shows a route, and a line for each of its last failures.
-async fn show_route(desk: &Desk<'_>, name: &str) -> Result {
-    let found = desk.client.get("/routes/history", &[("route", name)]).await;
+async fn show_route(context: &CommandContext<'_>, name: &str) -> Result {
+    let found = context.client.get("/routes/history", &[("route", name)]).await;
     let history = found.map_err(|error| error.because("the route was not found"))?;
     let mut fields = ROUTES.fields(member(&history, "route"));
     for failure in member(&history, "failures").as_array().into_iter().flatten() {
         let parts = ["at", "model", "class", "error"].map(|part| text(failure, part));
         fields.push(("failure", parts.join("  ")));
     }
-    desk.output.object(&history, &fields)
+    context.output.object(&history, &fields)
 }

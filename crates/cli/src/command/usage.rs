@@ -14,8 +14,8 @@ use holdfast_wire::api::rfc3339;
 use holdfast_wire::file::FileFormat;
 use serde_json::Value;
 
-use super::sheet::given;
-use super::{Desk, key, wallet};
+use super::resource_view::given;
+use super::{CommandContext, key, wallet};
 use crate::admin_client::AdminClientError;
 use crate::arguments::{Format, Report, UsageBy};
 use crate::failure::{CommandFailure, Result};
@@ -36,10 +36,10 @@ const AMOUNTS: [&str; 6] = [
 ];
 
 /// Prints a report. That of a server is of whole hours.
-pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result {
+pub(super) async fn run(context: &CommandContext<'_>, report: Report) -> Result {
     let Period { from, to } = report.period.period()?;
     let by = grouping(&report.by)?;
-    let form = match format(desk.output, report.format, report.output.is_some())? {
+    let form = match format(context.output, report.format, report.output.is_some())? {
         WrittenFormat::File(format) if report.columns.is_default() => ReportFormat::File(format),
         WrittenFormat::File(_) => {
             return Err(CommandFailure::Usage(anyhow!(
@@ -53,8 +53,8 @@ pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result {
     let keys: Vec<_> = by.keys().map(member_of).collect();
     let query = [
         ("by", Some(keys.join(","))),
-        ("wallet_id", wallet::id_of(desk, report.wallet.as_ref()).await?),
-        ("api_key_id", key::id_of(desk, report.key.as_ref()).await?),
+        ("wallet_id", wallet::id_of(context, report.wallet.as_ref()).await?),
+        ("api_key_id", key::id_of(context, report.key.as_ref()).await?),
         ("model", report.model),
         ("route", report.route),
         ("from", from.map(rfc3339)),
@@ -65,12 +65,12 @@ pub(super) async fn run(desk: &Desk<'_>, report: Report) -> Result {
         ReportFormat::File(format) => {
             let file = FileOutput::create(report.output.as_deref(), format)?;
             let is_incomplete =
-                desk.client.download(("/usage", &given(&query)), file, nothing).await?;
+                context.client.download(("/usage", &given(&query)), file, nothing).await?;
             note_incomplete(is_incomplete);
             Ok(())
         }
         ReportFormat::Table(table) => {
-            let found = desk.client.get("/usage", &given(&query)).await;
+            let found = context.client.get("/usage", &given(&query)).await;
             let found = found.map_err(|error| error.because(nothing))?;
             let rows = member(&found, "data").as_array().ok_or(AdminClientError::NotTheApi);
             print(&table, by, rows.map_err(|error| error.because(nothing))?)

@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
 use super::book::{self, AuditReport, IN_FILE, ON_TERMINAL, unlisted};
-use super::desk::{Desk, LocalLedger};
+use super::context::{CommandContext, LocalLedger};
 use crate::admin_client::{ChangeKey, ChangeRequest};
 use crate::arguments::Ledger;
 use crate::failure::{CommandFailure, Result, Status};
@@ -35,10 +35,10 @@ pub(super) struct VerificationOrder {
     pub(super) reason: Option<Reason>,
 }
 
-pub(super) async fn run(desk: &Desk<'_>, order: VerificationOrder) -> Result {
-    match desk.local {
-        Some(local) => here(desk.output, local, order).await,
-        None => on_server(desk, order).await,
+pub(super) async fn run(context: &CommandContext<'_>, order: VerificationOrder) -> Result {
+    match context.local {
+        Some(local) => here(context.output, local, order).await,
+        None => on_server(context, order).await,
     }
 }
 
@@ -64,20 +64,20 @@ async fn here(
     book::verify(output, store, options, progress).await
 }
 
-async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result {
+async fn on_server(context: &CommandContext<'_>, order: VerificationOrder) -> Result {
     let since = order.since.map(|head| head.to_string());
     let body = json!({ "kind": "verification", "since": since });
     let change = ChangeRequest::post(ChangeKey::new(order.key), "/jobs", body);
     let change = change.because(order.reason.as_ref());
-    let started = desk.change("no verification was started", &change).await?;
+    let started = context.change("no verification was started", &change).await?;
     let id = text(&started.thing, "id");
     // Listened for before the id is printed: its reader may interrupt at once.
     let interrupt = signal(SignalKind::interrupt());
     let mut interrupt = interrupt.context("interruptions cannot be received")?;
     note(&format!("job {id}"));
-    let is_quiet = matches!(desk.output, Output::Json) && !order.progress;
+    let is_quiet = matches!(context.output, Output::Json) && !order.progress;
     let ended = tokio::select! {
-        ended = wait(desk, &id, is_quiet) => ended?,
+        ended = wait(context, &id, is_quiet) => ended?,
         _pressed = interrupt.recv() => {
             note(&format!("the job goes on: `holdfast job show {id}` shows it"));
             return Err(CommandFailure::Told(Status::Failed));
@@ -96,16 +96,16 @@ async fn on_server(desk: &Desk<'_>, order: VerificationOrder) -> Result {
     mismatches.extend(unlisted(count("unlisted")));
     let counts = ["wallets", "operations", "transfers"].map(count);
     let notes = member(report, "notes").as_array().into_iter().flatten().map(mismatch).collect();
-    let report = AuditReport::of(counts, mismatches, head(desk).await?.as_deref());
-    report.with_notes(notes).print(desk.output)
+    let report = AuditReport::of(counts, mismatches, head(context).await?.as_deref());
+    report.with_notes(notes).print(context.output)
 }
 
 /// Waits until the job has ended, and prints its progress.
-async fn wait(desk: &Desk<'_>, id: &str, is_quiet: bool) -> Result<Value> {
+async fn wait(context: &CommandContext<'_>, id: &str, is_quiet: bool) -> Result<Value> {
     let every = if io::stderr().is_terminal() { ON_TERMINAL } else { IN_FILE };
     let mut told = Instant::now();
     loop {
-        let found = desk.client.get(&format!("/jobs/{id}"), &[]).await;
+        let found = context.client.get(&format!("/jobs/{id}"), &[]).await;
         let nothing = format!("the job goes on, `holdfast job show {id}` shows it");
         let job = found.map_err(|error| error.because(&nothing))?;
         let state = text(&job, "state");
@@ -121,8 +121,8 @@ async fn wait(desk: &Desk<'_>, id: &str, is_quiet: bool) -> Result<Value> {
 }
 
 /// The latest audit checksum; none for a caller who may not read that.
-async fn head(desk: &Desk<'_>) -> Result<Option<String>> {
-    match desk.client.get("/audit", &[("limit", "1")]).await {
+async fn head(context: &CommandContext<'_>) -> Result<Option<String>> {
+    match context.client.get("/audit", &[("limit", "1")]).await {
         Ok(newest) => Ok(member(&newest, "data").get(0).and_then(|row| some_text(row, "head"))),
         Err(error) if error.is("forbidden") => Ok(None),
         Err(error) => Err(error.because("the latest audit checksum was not read")),

@@ -15,9 +15,9 @@ use holdfast_domain::{Currency, Micros};
 use serde_json::{Map, Value, json};
 
 use self::statement::StatementOrder;
-use super::Desk;
+use super::CommandContext;
 use super::lookup::Lookup;
-use super::sheet::{Query, given};
+use super::resource_view::{Query, given};
 use crate::admin_client::{AdminClientError, ChangeRequest};
 use crate::arguments;
 use crate::failure::Result;
@@ -27,7 +27,7 @@ use crate::view::{amount, some_amount, some_text, spend, text, with};
 
 const KEY_SPEND: [&str; 2] = ["key_spend_micros", "key_spend_window"];
 
-pub(super) async fn run(desk: &Desk<'_>, command: arguments::Wallet) -> Result {
+pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Wallet) -> Result {
     use arguments::Wallet as Command;
     match command {
         Command::Create { name, currency, external_id, low_balance, key_spend, why } => {
@@ -41,34 +41,34 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::Wallet) -> Result {
             {
                 body = with(body, name, value);
             }
-            changed(desk, "no wallet was made", &why.post("/wallets", body)).await?;
-            warn_of_prices(desk, currency);
+            changed(context, "no wallet was made", &why.post("/wallets", body)).await?;
+            warn_of_prices(context, currency);
             Ok(())
         }
-        Command::Change(command) => change(desk, command).await,
-        Command::Post(command) => posting::post(desk, command).await,
-        Command::Posting { id } => posting::show(desk, id).await,
-        Command::Show { wallet } => show(desk, &find(desk, &wallet).await?),
-        Command::List(filter) => list(desk, filter).await,
+        Command::Change(command) => change(context, command).await,
+        Command::Post(command) => posting::post(context, command).await,
+        Command::Posting { id } => posting::show(context, id).await,
+        Command::Show { wallet } => show(context, &find(context, &wallet).await?),
+        Command::List(filter) => list(context, filter).await,
         Command::Ledger { wallet, period, limit, file, columns } => {
             let period = period.period()?;
-            let found = find(desk, &wallet).await?;
-            if let Some(file) = file.create(desk.output)? {
-                return statement::export(desk, &found, period, file).await;
+            let found = find(context, &wallet).await?;
+            if let Some(file) = file.create(context.output)? {
+                return statement::export(context, &found, period, file).await;
             }
-            let order = StatementOrder::new(desk.output, period, limit, &columns)?;
-            statement::show(desk, &found, &order).await
+            let order = StatementOrder::new(context.output, period, limit, &columns)?;
+            statement::show(context, &found, &order).await
         }
     }
 }
 
 /// Changes of one wallet.
-async fn change(desk: &Desk<'_>, command: arguments::WalletChange) -> Result {
+async fn change(context: &CommandContext<'_>, command: arguments::WalletChange) -> Result {
     match command {
         arguments::WalletChange::Verb(verb) => {
             let order = verb.order();
-            let id = text(&find(desk, &order.subject).await?, "id");
-            changed(desk, &order.nothing(), &order.change(&id)).await?;
+            let id = text(&find(context, &order.subject).await?, "id");
+            changed(context, &order.nothing(), &order.change(&id)).await?;
             order.verb.note.into_iter().for_each(note);
             Ok(())
         }
@@ -76,9 +76,9 @@ async fn change(desk: &Desk<'_>, command: arguments::WalletChange) -> Result {
             if !dry_run {
                 consent.obtain(&format!("close the wallet {wallet}")).await?;
             }
-            let change = why.post(path(desk, &wallet, "/close").await?, json!({}));
+            let change = why.post(path(context, &wallet, "/close").await?, json!({}));
             let change = change.rehearsed(dry_run);
-            changed(desk, "the wallet was not closed", &change).await?;
+            changed(context, "the wallet was not closed", &change).await?;
             if dry_run {
                 note("nothing was changed: without --dry-run it is closed for good");
             }
@@ -108,8 +108,8 @@ async fn change(desk: &Desk<'_>, command: arguments::WalletChange) -> Result {
             {
                 set(name, value.or(none(no_key_spend)));
             }
-            let change = why.patch(path(desk, &wallet, "").await?, Value::Object(edit));
-            changed(desk, "the wallet was not changed", &change).await
+            let change = why.patch(path(context, &wallet, "").await?, Value::Object(edit));
+            changed(context, "the wallet was not changed", &change).await
         }
     }
 }
@@ -122,17 +122,17 @@ pub(crate) fn members(spend: Option<SpendLimit>) -> [Option<Value>; 2] {
 }
 
 /// Makes a change of a wallet and shows it, or returns the reason why there was none.
-async fn changed(desk: &Desk<'_>, nothing: &str, change: &ChangeRequest) -> Result {
-    let done = desk.change(nothing, change).await?;
-    show(desk, &done.thing)?;
+async fn changed(context: &CommandContext<'_>, nothing: &str, change: &ChangeRequest) -> Result {
+    let done = context.change(nothing, change).await?;
+    show(context, &done.thing)?;
     if done.replayed {
         note("this had been done before: nothing was changed");
     }
     Ok(())
 }
 
-fn warn_of_prices(desk: &Desk<'_>, currency: Currency) {
-    let Some(local) = desk.local else { return };
+fn warn_of_prices(context: &CommandContext<'_>, currency: Currency) {
+    let Some(local) = context.local else { return };
     let mut prices = local.config.models.iter().flat_map(|model| &model.prices);
     if !prices.any(|price| price.version.currency == currency) {
         note(&format!(
@@ -141,8 +141,8 @@ fn warn_of_prices(desk: &Desk<'_>, currency: Currency) {
     }
 }
 
-async fn list(desk: &Desk<'_>, filter: arguments::WalletFilter) -> Result {
-    let table = Table::new(desk.output, &filter.columns, &COLUMNS)?;
+async fn list(context: &CommandContext<'_>, filter: arguments::WalletFilter) -> Result {
+    let table = Table::new(context.output, &filter.columns, &COLUMNS)?;
     let micros = |amount: Option<Micros>| amount.map(|amount| amount.get().to_string());
     let query = [
         ("name", filter.name.map(|name| name.as_typed().to_owned())),
@@ -151,7 +151,7 @@ async fn list(desk: &Desk<'_>, filter: arguments::WalletFilter) -> Result {
         ("available_from_micros", micros(filter.available_from)),
         ("available_below_micros", micros(filter.available_below)),
     ];
-    let wallets = oldest_first(desk, "/wallets", &query, filter.limit).await;
+    let wallets = oldest_first(context, "/wallets", &query, filter.limit).await;
     let wallets = wallets.map_err(|error| error.because("wallets were not listed"))?;
     table.print(&wallets, &wallets, |wallet, name| match name {
         "available_micros" | "held_micros" => amount(wallet, name),
@@ -172,13 +172,13 @@ const COLUMNS: [Column; 8] = [
 
 /// The newest resources of a path, in the order in which they were made; the API has the newest first.
 pub(super) async fn oldest_first(
-    desk: &Desk<'_>,
+    context: &CommandContext<'_>,
     path: &str,
     query: Query<'_>,
     limit: Option<u32>,
 ) -> Result<Vec<Value>, AdminClientError> {
     let count = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let listed = desk.client.list(path, &given(query), count).await?;
+    let listed = context.client.list(path, &given(query), count).await?;
     if listed.is_cut {
         note("only the newest are shown: there are more, --limit N shows N");
     }
@@ -186,9 +186,12 @@ pub(super) async fn oldest_first(
 }
 
 /// Id of the wallet that a filter names.
-pub(super) async fn id_of(desk: &Desk<'_>, wallet: Option<&Reference>) -> Result<Option<String>> {
+pub(super) async fn id_of(
+    context: &CommandContext<'_>,
+    wallet: Option<&Reference>,
+) -> Result<Option<String>> {
     match wallet {
-        Some(wallet) => Ok(Some(text(&find(desk, wallet).await?, "id"))),
+        Some(wallet) => Ok(Some(text(&find(context, wallet).await?, "id"))),
         None => Ok(None),
     }
 }
@@ -196,17 +199,17 @@ pub(super) async fn id_of(desk: &Desk<'_>, wallet: Option<&Reference>) -> Result
 const WALLETS: Lookup = Lookup { path: "/wallets", thing: "wallet", list: "holdfast wallet list" };
 
 /// The wallet of this id or name.
-pub(super) async fn find(desk: &Desk<'_>, reference: &Reference) -> Result<Value> {
-    WALLETS.find(desk, reference).await
+pub(super) async fn find(context: &CommandContext<'_>, reference: &Reference) -> Result<Value> {
+    WALLETS.find(context, reference).await
 }
 
 /// Path below a wallet. Paths have ids: a name would be another wallet's after a rename, and a repetition would
 /// change that one.
-async fn path(desk: &Desk<'_>, reference: &Reference, below: &str) -> Result<String> {
-    Ok(format!("/wallets/{}{below}", text(&find(desk, reference).await?, "id")))
+async fn path(context: &CommandContext<'_>, reference: &Reference, below: &str) -> Result<String> {
+    Ok(format!("/wallets/{}{below}", text(&find(context, reference).await?, "id")))
 }
 
-fn show(desk: &Desk<'_>, wallet: &Value) -> Result {
+fn show(context: &CommandContext<'_>, wallet: &Value) -> Result {
     let mut fields: Vec<_> = ["id", "name", "currency"].map(|it| (it, text(wallet, it))).into();
     fields.push(("available", amount(wallet, "available_micros")));
     fields.push(("held", amount(wallet, "held_micros")));
@@ -217,5 +220,5 @@ fn show(desk: &Desk<'_>, wallet: &Value) -> Result {
     for moment in ["suspended_at", "closed_at"] {
         fields.extend(some_text(wallet, moment).map(|at| (moment, at)));
     }
-    desk.output.object(wallet, &fields)
+    context.output.object(wallet, &fields)
 }

@@ -5,8 +5,8 @@
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::sheet::{Paging, Sheet};
-use super::{Desk, wallet};
+use super::resource_view::{Paging, ResourceView};
+use super::{CommandContext, wallet};
 use crate::admin_client::ChangeRequest;
 use crate::arguments::{Webhook, WebhookChange, Why};
 use crate::failure::Result;
@@ -14,7 +14,7 @@ use crate::output::note;
 use crate::table::Column;
 use crate::view::some_text;
 
-const WEBHOOKS: Sheet = Sheet {
+const WEBHOOKS: ResourceView = ResourceView {
     path: "/webhooks",
     things: "webhooks",
     columns: &[
@@ -36,7 +36,7 @@ const WEBHOOKS: Sheet = Sheet {
     paging: Paging::Pages,
 };
 
-const DELIVERIES: Sheet = Sheet {
+const DELIVERIES: ResourceView = ResourceView {
     path: "/webhooks",
     things: "deliveries",
     columns: &[
@@ -58,32 +58,32 @@ const DELIVERIES: Sheet = Sheet {
 struct WebhookOrder {
     change: ChangeRequest,
     nothing: String,
-    shown: &'static Sheet,
+    shown: &'static ResourceView,
 }
 
-pub(super) async fn run(desk: &Desk<'_>, command: Webhook) -> Result {
+pub(super) async fn run(context: &CommandContext<'_>, command: Webhook) -> Result {
     match command {
         Webhook::List { wallet, rows } => {
-            let wallet = wallet::id_of(desk, wallet.as_ref()).await?;
-            WEBHOOKS.list(desk, &[("wallet_id", wallet)], &rows).await
+            let wallet = wallet::id_of(context, wallet.as_ref()).await?;
+            WEBHOOKS.list(context, &[("wallet_id", wallet)], &rows).await
         }
-        Webhook::Show { id } => WEBHOOKS.show(desk, id).await,
+        Webhook::Show { id } => WEBHOOKS.show(context, id).await,
         Webhook::Deliveries { id, rows } => {
             let path = format!("/webhooks/{id}/deliveries");
-            DELIVERIES.list_at(desk, &path, &[], &rows).await.map(drop)
+            DELIVERIES.list_at(context, &path, &[], &rows).await.map(drop)
         }
         Webhook::Create { url, wallet, kind, description, why } => {
             let body = json!({
                 "url": url,
-                "wallet_id": wallet::id_of(desk, wallet.as_ref()).await?,
+                "wallet_id": wallet::id_of(context, wallet.as_ref()).await?,
                 "kinds": Some(kind).filter(|kinds| !kinds.is_empty()),
                 "description": description,
             });
             let change = why.post("/webhooks", body);
             let nothing = "no webhook was made".to_owned();
-            tell(desk, &WebhookOrder { change, nothing, shown: &WEBHOOKS }).await
+            tell(context, &WebhookOrder { change, nothing, shown: &WEBHOOKS }).await
         }
-        Webhook::Change(command) => tell(desk, &order(command)).await,
+        Webhook::Change(command) => tell(context, &order(command)).await,
     }
 }
 
@@ -130,14 +130,17 @@ fn order(command: WebhookChange) -> WebhookOrder {
 }
 
 /// Makes a change and shows the webhook after it, with its secret if the change created one.
-async fn tell(desk: &Desk<'_>, WebhookOrder { change, nothing, shown }: &WebhookOrder) -> Result {
-    let done = desk.change(nothing, change).await?;
+async fn tell(
+    context: &CommandContext<'_>,
+    WebhookOrder { change, nothing, shown }: &WebhookOrder,
+) -> Result {
+    let done = context.change(nothing, change).await?;
     let mut fields = shown.fields(&done.thing);
     let secret = some_text(&done.thing, "secret");
     let is_told = secret.is_some();
     fields.extend(secret.map(|secret| ("secret", secret)));
     let lost = done.thing.get("notice").is_some();
-    desk.output.object(&done.thing, &fields)?;
+    context.output.object(&done.thing, &fields)?;
     if is_told {
         note("keep the secret now: it is not stored and is not shown again");
     } else if lost {

@@ -36,7 +36,7 @@ use super::credential::{order, warn_of_models};
 use super::path;
 use crate::admin_client::{ChangeKey, ChangeRequest};
 use crate::arguments;
-use crate::command::{Desk, wallet};
+use crate::command::{CommandContext, wallet};
 use crate::failure::{CommandFailure, Refusal, Result};
 use crate::output::note;
 use crate::view::{member, some_text, text};
@@ -74,7 +74,7 @@ impl RunKeys {
 }
 
 pub(super) async fn issue(
-    desk: &Desk<'_>,
+    context: &CommandContext<'_>,
     asked: &arguments::Issue,
     from: &Path,
     to: &Path,
@@ -83,10 +83,10 @@ pub(super) async fn issue(
     let lines = lines(&file).map_err(|error| {
         CommandFailure::Usage(error.context(format!("nothing was issued: {}", from.display())))
     })?;
-    let wallet = wallet::find(desk, &asked.wallet).await?;
-    warn_of_models(desk, &wallet, asked);
+    let wallet = wallet::find(context, &asked.wallet).await?;
+    warn_of_models(context, &wallet, asked);
     if asked.dry_run {
-        return rehearse(desk, asked, &wallet, &lines).await;
+        return rehearse(context, asked, &wallet, &lines).await;
     }
     let mut secrets = SecretsFile::open(to)?;
     let key = asked.request.or_made().announced().id;
@@ -97,7 +97,7 @@ pub(super) async fn issue(
         let key_of_part = keys.derive(&format!("part {number}"));
         let change = request(asked, &wallet, part, key_of_part);
         let stopped = |error: CommandFailure| error.after(issued, lines.len(), key);
-        let done = desk.client.change(&change).await;
+        let done = context.client.change(&change).await;
         let done = done.map_err(|error| stopped(error.of_part("the next keys")))?;
         let made = member(&done.thing, "data").as_array().map_or(&[][..], Vec::as_slice);
         let mut told = Vec::with_capacity(made.len());
@@ -114,7 +114,7 @@ pub(super) async fn issue(
                 Some(secret) => secret,
                 None => {
                     rotated += 1;
-                    rotate(desk, &keys, api_key, asked.reason.as_ref()).await.map_err(stopped)?
+                    rotate(context, &keys, api_key, asked.reason.as_ref()).await.map_err(stopped)?
                 }
             };
             told.push([text(api_key, "id"), text(api_key, "name"), secret]);
@@ -125,7 +125,7 @@ pub(super) async fn issue(
     }
     let view = json!({ "issued": issued, "rotated": rotated, "secrets": to.display().to_string() });
     let fields = ["issued", "rotated", "secrets"].map(|name| (name, text(&view, name)));
-    desk.output.object(&view, &fields)
+    context.output.object(&view, &fields)
 }
 
 /// Request that issues the keys of a part.
@@ -145,7 +145,7 @@ fn request(
 
 /// Has every part judged, and none made: neither keys nor the file of their secrets.
 async fn rehearse(
-    desk: &Desk<'_>,
+    context: &CommandContext<'_>,
     asked: &arguments::Issue,
     wallet: &Value,
     lines: &[Line],
@@ -154,17 +154,17 @@ async fn rehearse(
         // Bound to no request, so no part needs the key of its issue.
         let key = ChangeKey::derived(Uuid::new_v4());
         let change = request(asked, wallet, part, key).rehearsed(true);
-        let done = desk.client.change(&change).await;
+        let done = context.client.change(&change).await;
         done.map_err(|error| error.because("they would not be issued"))?;
     }
     let view = json!({ "issued": 0, "would_issue": lines.len() });
     let fields = ["issued", "would_issue"].map(|name| (name, text(&view, name)));
-    desk.output.object(&view, &fields)
+    context.output.object(&view, &fields)
 }
 
 /// Rotates a key whose secret was never shown, until an answer has one.
 async fn rotate(
-    desk: &Desk<'_>,
+    context: &CommandContext<'_>,
     keys: &RunKeys,
     api_key: &Value,
     reason: Option<&Reason>,
@@ -174,7 +174,7 @@ async fn rotate(
         let key = keys.derive(&format!("rotate {} {attempt}", text(api_key, "id")));
         let body = json!({ "grace_seconds": 0, "reason": reason.map(Reason::as_typed) });
         let change = ChangeRequest::post(key, path(api_key, "/rotate"), body);
-        let done = desk.client.change(&change).await.map_err(|error| error.of_part(of))?;
+        let done = context.client.change(&change).await.map_err(|error| error.of_part(of))?;
         if let Some(secret) = some_text(&done.thing, "key") {
             return Ok(secret);
         }

@@ -6,19 +6,19 @@ use serde_json::{Map, Value};
 use super::{SPEND, end, find, lines, path, printed};
 use crate::arguments;
 use crate::arguments::grant::Limit;
-use crate::command::{Desk, members};
+use crate::command::{CommandContext, members};
 use crate::failure::Result;
 use crate::output::note;
 use crate::view::{member, text};
 
 const WITHIN: &str = "a running `holdfast serve` obeys within 5 seconds";
 
-pub(super) async fn run(desk: &Desk<'_>, command: arguments::KeyChange) -> Result {
+pub(super) async fn run(context: &CommandContext<'_>, command: arguments::KeyChange) -> Result {
     let (nothing, change, after) = match command {
         arguments::KeyChange::Verb(verb) => {
             let order = verb.order();
             order.obtain_consent().await?;
-            let found = find(desk, &order.subject).await?;
+            let found = find(context, &order.subject).await?;
             let was_revoked = order.verb.use_case == UseCase::ApiKeyRevoke
                 && !member(&found, "revoked_at").is_null();
             let after =
@@ -26,14 +26,14 @@ pub(super) async fn run(desk: &Desk<'_>, command: arguments::KeyChange) -> Resul
             (order.nothing(), order.change(&text(&found, "id")), after)
         }
         arguments::KeyChange::Update(update) => {
-            let path = path(&find(desk, &update.key).await?, "");
+            let path = path(&find(context, &update.key).await?, "");
             let (edit, why) = edit(*update);
             let nothing = "the API key was not changed".to_owned();
             (nothing, why.patch(path, Value::Object(edit)), Some(WITHIN))
         }
     };
-    let done = desk.change(&nothing, &change).await?;
-    desk.output.object(&printed(done.thing.clone()), &lines(&done.thing))?;
+    let done = context.change(&nothing, &change).await?;
+    context.output.object(&printed(done.thing.clone()), &lines(&done.thing))?;
     after.into_iter().for_each(note);
     Ok(())
 }

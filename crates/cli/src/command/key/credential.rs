@@ -9,7 +9,7 @@ use super::{SPEND, end, find, limits, models, path, printed};
 use crate::admin_client::ChangeRequest;
 use crate::arguments;
 use crate::arguments::grant::Span;
-use crate::command::{Desk, members, wallet};
+use crate::command::{CommandContext, members, wallet};
 use crate::failure::{CommandFailure, Result};
 use crate::output::note;
 use crate::view::{member, text, with};
@@ -18,9 +18,9 @@ const KEEP: &str = "keep the key now: it is not stored and is not shown again";
 const TOLD: &str =
     "it had been issued before, and its secret is not stored: `holdfast key rotate` makes another";
 
-pub(super) async fn issue(desk: &Desk<'_>, asked: &arguments::Issue) -> Result {
-    let wallet = wallet::find(desk, &asked.wallet).await?;
-    warn_of_models(desk, &wallet, asked);
+pub(super) async fn issue(context: &CommandContext<'_>, asked: &arguments::Issue) -> Result {
+    let wallet = wallet::find(context, &asked.wallet).await?;
+    warn_of_models(context, &wallet, asked);
     let body = with(
         order(asked, asked.name.as_ref(), asked.external_id.as_ref()),
         "wallet_id",
@@ -28,11 +28,11 @@ pub(super) async fn issue(desk: &Desk<'_>, asked: &arguments::Issue) -> Result {
     );
     let body = with(body, "reason", asked.reason.as_ref().map(Reason::as_typed));
     let change = ChangeRequest::post(asked.request.or_made(), "/api_keys", body);
-    let issued = match desk.client.change(&change).await {
+    let issued = match context.client.change(&change).await {
         Ok(issued) => issued.thing,
         Err(taken) if taken.is("name_taken") => {
             let name = asked.name.as_ref().map_or("", Name::as_str);
-            return Err(name_taken(desk, &wallet, name).await?);
+            return Err(name_taken(context, &wallet, name).await?);
         }
         Err(error) => return Err(error.of_change("the API key was not issued", change.key())),
     };
@@ -47,7 +47,7 @@ pub(super) async fn issue(desk: &Desk<'_>, asked: &arguments::Issue) -> Result {
         ("key", text(&issued, "key")),
     ];
     let is_told = member(&issued, "key").is_string();
-    desk.output.object(&printed(issued), &made)?;
+    context.output.object(&printed(issued), &made)?;
     note(if is_told { KEEP } else { TOLD });
     Ok(())
 }
@@ -83,8 +83,12 @@ pub(super) fn order(
 
 /// With direct database access the configuration is known: a model without a price in the wallet's currency is worth a
 /// word. Whether each is configured the use case judges.
-pub(super) fn warn_of_models(desk: &Desk<'_>, wallet: &Value, asked: &arguments::Issue) {
-    let (Some(local), Some(models)) = (desk.local, &asked.models) else { return };
+pub(super) fn warn_of_models(
+    context: &CommandContext<'_>,
+    wallet: &Value,
+    asked: &arguments::Issue,
+) {
+    let (Some(local), Some(models)) = (context.local, &asked.models) else { return };
     let currency = text(wallet, "currency");
     for entry in models.entries() {
         let mut allowed = local
@@ -107,9 +111,13 @@ pub(super) fn warn_of_models(desk: &Desk<'_>, wallet: &Value, asked: &arguments:
 }
 
 /// A revoked key does not block any work, but its name is taken: the message has its state.
-async fn name_taken(desk: &Desk<'_>, wallet: &Value, name: &str) -> Result<CommandFailure> {
+async fn name_taken(
+    context: &CommandContext<'_>,
+    wallet: &Value,
+    name: &str,
+) -> Result<CommandFailure> {
     let query = [("name", name), ("wallet_id", &text(wallet, "id"))];
-    let others = desk.client.list("/api_keys", &query, None).await;
+    let others = context.client.list("/api_keys", &query, None).await;
     let others = others.map_err(|error| error.because("the API key was not issued"))?.rows;
     let is_revoked = others.iter().any(|other| !member(other, "revoked_at").is_null());
     let why = if is_revoked { ": it is revoked, and its name stays taken" } else { "" };
@@ -124,17 +132,17 @@ pub(super) struct Rotation {
 }
 
 pub(super) async fn rotate(
-    desk: &Desk<'_>,
+    context: &CommandContext<'_>,
     key: &Reference,
     Rotation { grace, reason, request }: Rotation,
 ) -> Result {
-    let path = path(&find(desk, key).await?, "/rotate");
+    let path = path(&find(context, key).await?, "/rotate");
     let body = json!({
         "grace_seconds": grace.duration().as_secs(),
         "reason": reason.as_ref().map(Reason::as_typed),
     });
     let change = ChangeRequest::post(request.or_made(), path, body);
-    let rotated = desk.change("the API key was not rotated", &change).await?.thing;
+    let rotated = context.change("the API key was not rotated", &change).await?.thing;
     let made = [
         ("id", text(&rotated, "id")),
         ("name", text(&rotated, "name")),
@@ -142,7 +150,7 @@ pub(super) async fn rotate(
         ("key", text(&rotated, "key")),
     ];
     let is_told = member(&rotated, "key").is_string();
-    desk.output.object(&printed(rotated), &made)?;
+    context.output.object(&printed(rotated), &made)?;
     note(if is_told { KEEP } else { TOLD });
     // Stored answers are sealed with the secret of the credential of their request.
     note("answers that were sealed for an earlier credential open only with that one");

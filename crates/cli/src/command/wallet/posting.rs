@@ -9,13 +9,13 @@ use uuid::Uuid;
 use super::find;
 use crate::admin_client::{AdminClientError, ChangeOutcome, ChangeRequest};
 use crate::arguments::NewPosting;
-use crate::command::Desk;
+use crate::command::CommandContext;
 use crate::failure::{Refusal, Result};
 use crate::output::note;
 use crate::view::{amount, member, some_text, text, with};
 
 /// Makes a posting.
-pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
+pub(super) async fn post(context: &CommandContext<'_>, command: NewPosting) -> Result {
     match command {
         NewPosting::Deposit {
             wallet,
@@ -28,7 +28,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
             dry_run,
             key,
         } => {
-            let wallet = find(desk, &wallet).await?;
+            let wallet = find(context, &wallet).await?;
             let key = key.or_made();
             let (source, reference) = deposit_reference(source, reference, key.id);
             let body = json!({
@@ -41,11 +41,11 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
                 "currency": currency.map(|currency| currency.to_string()),
             });
             let change = ChangeRequest::post(key, "/deposits", body).rehearsed(dry_run);
-            let done = desk.client.change(&change).await;
-            posted(desk, "nothing was deposited", &change, done)
+            let done = context.client.change(&change).await;
+            posted(context, "nothing was deposited", &change, done)
         }
         NewPosting::Adjust { wallet, amount, reason, note, currency, dry_run, key } => {
-            let wallet = find(desk, &wallet).await?;
+            let wallet = find(context, &wallet).await?;
             let body = json!({
                 "wallet_id": member(&wallet, "id"),
                 "amount_micros": amount.micros().get(),
@@ -55,8 +55,8 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
             });
             let change = ChangeRequest::post(key.or_made(), "/adjustments", body);
             let change = change.rehearsed(dry_run);
-            let done = desk.client.change(&change).await;
-            posted(desk, "nothing was adjusted", &change, done)
+            let done = context.client.change(&change).await;
+            posted(context, "nothing was adjusted", &change, done)
         }
         NewPosting::Refund { operation, amount, reason, note, currency, dry_run, key } => {
             let body = json!({
@@ -68,7 +68,7 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
             });
             let change = ChangeRequest::post(key.or_made(), "/refunds", body);
             let change = change.rehearsed(dry_run);
-            match desk.client.change(&change).await {
+            match context.client.change(&change).await {
                 Err(missing) if missing.is("not_found") => Err(Refusal::failed(
                     "not_found",
                     format!(
@@ -77,20 +77,20 @@ pub(super) async fn post(desk: &Desk<'_>, command: NewPosting) -> Result {
                         operation.operation()
                     ),
                 )),
-                done => posted(desk, "nothing was refunded", &change, done),
+                done => posted(context, "nothing was refunded", &change, done),
             }
         }
     }
 }
 
 /// Shows the posting of this id, of any kind.
-pub(super) async fn show(desk: &Desk<'_>, id: Uuid) -> Result {
+pub(super) async fn show(context: &CommandContext<'_>, id: Uuid) -> Result {
     for kind in ["deposits", "adjustments", "refunds"] {
-        match desk.client.get(&format!("/{kind}/{id}"), &[]).await {
+        match context.client.get(&format!("/{kind}/{id}"), &[]).await {
             Err(missing) if missing.is("not_found") => {}
             found => {
                 let found = found.map_err(|error| error.because("the posting was not shown"))?;
-                return print(desk, found, false);
+                return print(context, found, false);
             }
         }
     }
@@ -113,20 +113,20 @@ fn deposit_reference(
 
 /// Shows a posting that was made, or returns the reason why there is none.
 fn posted(
-    desk: &Desk<'_>,
+    context: &CommandContext<'_>,
     nothing: &str,
     change: &ChangeRequest,
     done: Result<ChangeOutcome, AdminClientError>,
 ) -> Result {
     let done = done.map_err(|error| error.of_change(nothing, change.key()))?;
-    print(desk, done.thing, done.replayed)?;
+    print(context, done.thing, done.replayed)?;
     if change.is_rehearsal() {
         note("nothing was changed: without --dry-run it is made");
     }
     Ok(())
 }
 
-fn print(desk: &Desk<'_>, posting: Value, replayed: bool) -> Result {
+fn print(context: &CommandContext<'_>, posting: Value, replayed: bool) -> Result {
     let (kind, wallet) = (text(&posting, "kind"), member(&posting, "wallet"));
     let mut fields = vec![(kind.as_str(), text(&posting, "id"))];
     fields.extend(some_text(&posting, "operation_id").map(|id| ("operation", id)));
@@ -139,7 +139,7 @@ fn print(desk: &Desk<'_>, posting: Value, replayed: bool) -> Result {
         ("available", amount(wallet, "available_micros")),
     ]);
     let view = with(posting.clone(), "replayed", replayed);
-    desk.output.object(&view, &fields)?;
+    context.output.object(&view, &fields)?;
     if replayed {
         note(&format!("this {kind} had been made before: nothing was changed"));
     }

@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 
 use crate::admin_client::PAGE_ROWS;
 use crate::arguments::read::ColumnChoice;
-use crate::command::Desk;
-use crate::command::sheet::given;
+use crate::command::CommandContext;
+use crate::command::resource_view::given;
 use crate::failure::Result;
 use crate::file_output::FileOutput;
 use crate::output::{Output, note};
@@ -54,7 +54,7 @@ impl StatementOrder {
 
 /// Writes the statement of a wallet to a file.
 pub(super) async fn export(
-    desk: &Desk<'_>,
+    context: &CommandContext<'_>,
     wallet: &Value,
     period: listing::Period,
     file: FileOutput,
@@ -62,17 +62,21 @@ pub(super) async fn export(
     let path = format!("/wallets/{}/statement", text(wallet, "id"));
     let [from, to] = [period.from, period.to].map(|bound| bound.map(rfc3339));
     let query = [("from", from), ("to", to)];
-    desk.client.download((&path, &given(&query)), file, "the ledger was not read").await?;
+    context.client.download((&path, &given(&query)), file, "the ledger was not read").await?;
     Ok(())
 }
 
 /// Prints the statement of a wallet.
-pub(super) async fn show(desk: &Desk<'_>, wallet: &Value, order: &StatementOrder) -> Result {
+pub(super) async fn show(
+    context: &CommandContext<'_>,
+    wallet: &Value,
+    order: &StatementOrder,
+) -> Result {
     let path = format!("/wallets/{}/statement", text(wallet, "id"));
     let limit = usize::try_from(order.limit).unwrap_or(usize::MAX);
     let bounds = [order.period.from, order.period.to].map(|bound| bound.map(rfc3339));
     let [from, to] = bounds.clone();
-    let rows_max = if desk.local.is_some() { usize::MAX } else { PAGE_ROWS };
+    let rows_max = if context.local.is_some() { usize::MAX } else { PAGE_ROWS };
     let mut closing = None;
     let mut entries: Vec<Value> = Vec::new();
     let mut cursor = None;
@@ -84,7 +88,7 @@ pub(super) async fn show(desk: &Desk<'_>, wallet: &Value, order: &StatementOrder
             ("limit", Some(rows)),
             ("cursor", cursor.take()),
         ];
-        let page = desk.client.get(&path, &given(&query)).await;
+        let page = context.client.get(&path, &given(&query)).await;
         let page = page.map_err(|error| error.because("the ledger was not read"))?;
         let older = member(&page, "entries").as_array().cloned().unwrap_or_default();
         entries.splice(0..0, older);

@@ -11,7 +11,7 @@ use holdfast_domain::Micros;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::Desk;
+use super::CommandContext;
 use crate::admin_client::{AdminClientError, ListRows};
 use crate::arguments::read::Rows;
 use crate::failure::Result;
@@ -24,7 +24,7 @@ const NAMES_MAX: usize = 1_000;
 
 /// Resources of one kind.
 #[derive(Debug)]
-pub(super) struct Sheet {
+pub(super) struct ResourceView {
     /// Path of their list below `/admin/v1`.
     pub(super) path: &'static str,
     /// Name of the resources in a sentence.
@@ -48,23 +48,28 @@ pub(super) enum Paging {
 /// Parameters of a query; one without a value is left out.
 pub(super) type Query<'q> = &'q [(&'static str, Option<String>)];
 
-impl Sheet {
+impl ResourceView {
     /// Lists resources, with a note if there are more.
-    pub(super) async fn list(&self, desk: &Desk<'_>, query: Query<'_>, rows: &Rows) -> Result {
-        self.list_at(desk, self.path, query, rows).await.map(drop)
+    pub(super) async fn list(
+        &self,
+        context: &CommandContext<'_>,
+        query: Query<'_>,
+        rows: &Rows,
+    ) -> Result {
+        self.list_at(context, self.path, query, rows).await.map(drop)
     }
 
     /// Lists resources of another path, and returns them.
     pub(super) async fn list_at(
         &self,
-        desk: &Desk<'_>,
+        context: &CommandContext<'_>,
         path: &str,
         query: Query<'_>,
         rows: &Rows,
     ) -> Result<Vec<Value>> {
-        let table = Table::new(desk.output, &rows.columns, self.columns)?;
-        let listed = self.rows(desk, path, query, rows.limit).await?;
-        let names = WalletNames::read(desk, &table).await;
+        let table = Table::new(context.output, &rows.columns, self.columns)?;
+        let listed = self.rows(context, path, query, rows.limit).await?;
+        let names = WalletNames::read(context, &table).await;
         table.print(&listed.rows, &listed.rows, |thing, name| {
             if name == WALLET { names.of(thing) } else { cell(thing, name) }
         })?;
@@ -75,7 +80,7 @@ impl Sheet {
     /// The resources of a list, at most so many.
     async fn rows(
         &self,
-        desk: &Desk<'_>,
+        context: &CommandContext<'_>,
         path: &str,
         query: Query<'_>,
         limit: u32,
@@ -85,11 +90,11 @@ impl Sheet {
         let nothing = format!("{} were not listed", self.things);
         match self.paging {
             Paging::Pages => {
-                let listed = desk.client.list(path, &query, Some(count)).await;
+                let listed = context.client.list(path, &query, Some(count)).await;
                 Ok(listed.map_err(|error| error.because(&nothing))?)
             }
             Paging::Whole => {
-                let listed = desk.client.get(path, &query).await;
+                let listed = context.client.get(path, &query).await;
                 let mut listed = listed.map_err(|error| error.because(&nothing))?;
                 let rows = listed.get_mut("data").and_then(Value::as_array_mut);
                 let rows = rows.ok_or(AdminClientError::NotTheApi);
@@ -113,15 +118,15 @@ impl Sheet {
     }
 
     /// Shows the resource of this id.
-    pub(super) async fn show(&self, desk: &Desk<'_>, id: Uuid) -> Result {
-        let found = desk.client.get(&format!("{}/{id}", self.path), &[]).await;
+    pub(super) async fn show(&self, context: &CommandContext<'_>, id: Uuid) -> Result {
+        let found = context.client.get(&format!("{}/{id}", self.path), &[]).await;
         let nothing = format!("{id} was not found among {}", self.things);
-        self.print_one(desk, &found.map_err(|error| error.because(&nothing))?)
+        self.print_one(context, &found.map_err(|error| error.because(&nothing))?)
     }
 
     /// Prints one resource.
-    pub(super) fn print_one(&self, desk: &Desk<'_>, thing: &Value) -> Result {
-        desk.output.object(thing, &self.fields(thing))
+    pub(super) fn print_one(&self, context: &CommandContext<'_>, thing: &Value) -> Result {
+        context.output.object(thing, &self.fields(thing))
     }
 
     /// The fields of one resource for people.
@@ -139,11 +144,11 @@ pub(super) struct WalletNames(BTreeMap<String, String>);
 
 impl WalletNames {
     /// Reads the newest wallets, if the table shows them. A wallet that is not among them keeps its id.
-    pub(super) async fn read(desk: &Desk<'_>, table: &Table) -> Self {
+    pub(super) async fn read(context: &CommandContext<'_>, table: &Table) -> Self {
         if !table.is_drawn_with(WALLET) {
             return Self(BTreeMap::new());
         }
-        match desk.client.list("/wallets", &[], Some(NAMES_MAX)).await {
+        match context.client.list("/wallets", &[], Some(NAMES_MAX)).await {
             Ok(wallets) => {
                 let rows = wallets.rows.iter();
                 Self(rows.map(|wallet| (text(wallet, "id"), text(wallet, "name"))).collect())

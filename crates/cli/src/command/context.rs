@@ -23,7 +23,7 @@ use holdfast_bootstrap::accounts::LocalAccounts;
 
 /// Place of work of a command of administration.
 #[derive(Debug)]
-pub(crate) struct Desk<'a> {
+pub(crate) struct CommandContext<'a> {
     pub(crate) output: Output,
     pub(crate) client: AdminClient,
     /// Database and configuration of this machine; `None` over the network.
@@ -37,7 +37,7 @@ pub(crate) struct LocalLedger<'a> {
     pub(crate) store: &'a Store,
 }
 
-impl Desk<'_> {
+impl CommandContext<'_> {
     /// Sends a change. `nothing` names in an error the work that was not done.
     pub(super) async fn change(
         &self,
@@ -51,7 +51,7 @@ impl Desk<'_> {
 
 /// Secrets that a command needs with direct database access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum RequiredSecrets {
     /// None: it reads.
     Nothing,
     /// Secrets of the configuration; none is made.
@@ -65,8 +65,8 @@ pub(super) enum Need {
     Receiver,
 }
 
-impl Need {
-    /// Need of a command with direct database access.
+impl RequiredSecrets {
+    /// RequiredSecrets of a command with direct database access.
     pub(super) const fn of(command: &AdminCommand) -> Self {
         match command {
             AdminCommand::Wallet(command) => match command {
