@@ -24,7 +24,7 @@ use crate::schema::url::{DatabaseLocation, DatabaseUrl};
 use crate::schema::{Dialect, by_database};
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{self, Sqlite};
-use crate::transaction::errand::{Errand, OfferError, Verdict};
+use crate::transaction::command::{CommandTransaction, OfferError, Verdict};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 use crate::transaction::hour::SummingStep;
 
@@ -99,8 +99,11 @@ impl Backend {
         each!(self, it => it.offer(change).await)
     }
 
-    pub(crate) async fn administer(&self, errand: Errand) -> Result<Option<Verdict>, OfferError> {
-        each!(self, it => it.administer(errand).await)
+    pub(crate) async fn administer(
+        &self,
+        command_tx: CommandTransaction,
+    ) -> Result<Option<Verdict>, OfferError> {
+        each!(self, it => it.administer(command_tx).await)
     }
 
     pub(crate) async fn exchange<R, T>(&self, exchange: Exchange<R, T>) -> Result<T, ExchangeError>

@@ -4,7 +4,7 @@
 //! ```text
 //! offer -> jobs (commit_queue) -> writer ---- locked wallets ----> lock_worker
 //!                                  1 connection                     1 connection
-//! errands: ERRANDS connections     beats: 1
+//! commands: COMMAND_CONNECTIONS                  beats: 1
 //! readers: Options::readers        glances: GLANCES
 //! audits: AUDITS                   reports: REPORTS_AT_ONCE        summing: SUMMING
 //! exports: EXPORTS_AT_ONCE
@@ -47,7 +47,7 @@ use tokio_util::task::TaskTracker;
 
 use self::lock_worker::LockQueueWorker;
 pub(crate) use self::pool::{ConnectionPool, PgReadTransaction};
-use self::session::{BY_INDEX, ERRAND_STATEMENT, Session};
+use self::session::{BY_INDEX, COMMAND_STATEMENT, Session};
 use self::writer::Writer;
 use crate::batch::job::{Job, WriterEnded};
 use crate::error::OpenError;
@@ -55,13 +55,13 @@ use crate::options::{AUDITS, GLANCES, Options, READ_STATEMENT, SUMMING};
 use crate::transaction::event::SharedInterest;
 
 /// Connections for writes other than the changes of operations: administration, price versions, purges.
-const ERRANDS: u32 = 2;
+const COMMAND_CONNECTIONS: u32 = 2;
 /// Timeouts of reads and commands, longer than the server lets a statement run: a server that has not answered by
 /// then is cut off.
 const READ: Duration = Duration::from_secs(12);
-const ERRAND: Duration = Duration::from_secs(35);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(35);
 const _: () = assert!(READ.as_secs() > READ_STATEMENT.as_secs());
-const _: () = assert!(ERRAND.as_secs() > ERRAND_STATEMENT.as_secs());
+const _: () = assert!(COMMAND_TIMEOUT.as_secs() > COMMAND_STATEMENT.as_secs());
 /// Timeout of a heartbeat, here and on the server: the next one is due by then. One that is given up
 /// may still have renewed its lease, which does no harm.
 const BEAT: Duration = Duration::from_secs(4);
@@ -72,7 +72,7 @@ pub(crate) const RESULT_BYTES_MAX: usize = 512 << 20;
 
 /// Database of a server, and the parts of this process that write it.
 pub(crate) struct Postgres {
-    errands: ConnectionPool,
+    commands: ConnectionPool,
     /// Connection only for heartbeats: a lease is renewed while all others wait.
     beats: ConnectionPool,
     jobs: mpsc::Sender<Job>,
@@ -101,7 +101,7 @@ impl Postgres {
         // Their pages are ranges of numbers, each found through an index whatever the statistics of the tables.
         let exports = line(u32::from(EXPORTS_AT_ONCE), READ_STATEMENT, READ, BY_INDEX);
         let readers = [readers, glances, audits, reports, summing, exports];
-        let errands = line(ERRANDS, ERRAND_STATEMENT, ERRAND, BY_INDEX);
+        let commands = line(COMMAND_CONNECTIONS, COMMAND_STATEMENT, COMMAND_TIMEOUT, BY_INDEX);
         let beats = line(1, BEAT, BEAT, BY_INDEX);
         let interest = &options.interest;
         let writer = Writer::connected(url, lock_timeout, interest).await;
@@ -122,12 +122,12 @@ impl Postgres {
         });
         let closing = closing.drop_guard();
         let interest = interest.clone();
-        Ok((Self { errands, beats, jobs, interest, closing, ended }, readers))
+        Ok((Self { commands, beats, jobs, interest, closing, ended }, readers))
     }
 
     /// Closes the connections, once they are not used any more.
     pub(crate) async fn close(&self) {
-        for line in [&self.errands, &self.beats] {
+        for line in [&self.commands, &self.beats] {
             line.close().await;
         }
     }

@@ -45,7 +45,7 @@ use crate::options::{AUDITS, GLANCES, Options, SUMMING};
 use crate::transaction::event::SharedInterest;
 
 /// Heartbeats, administration and purges that wait for the writer at most; more wait for room.
-const ERRANDS_MAX: usize = 64;
+const WRITE_TASKS_MAX: usize = 64;
 
 /// SQLite holds a row of 1,000,000,000 bytes at most, and this process takes that setting as it is: a result with
 /// the rest of its row.
@@ -82,7 +82,7 @@ impl Sqlite {
         let opened = Self {
             file,
             queue: Arc::new(Queue::new(options.commit_queue)),
-            room: Arc::new(Semaphore::new(ERRANDS_MAX)),
+            room: Arc::new(Semaphore::new(WRITE_TASKS_MAX)),
             clock: Arc::default(),
             interest: options.interest.clone(),
             ended: CancellationToken::new(),

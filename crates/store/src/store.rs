@@ -21,7 +21,7 @@ use crate::backend::{Backend, Pools};
 use crate::error::OpenError;
 use crate::options::Options;
 use crate::schema::Dialect;
-use crate::transaction::errand::WAITING_MAX;
+use crate::transaction::command::WAITING_MAX;
 use crate::transaction::event::SharedInterest;
 use crate::transaction::exchange::{Exchange, ExchangeError};
 use crate::{lock, metrics, migrate};
@@ -37,7 +37,7 @@ pub(crate) struct Inner {
     pub(crate) pools: Pools,
     pub(crate) backend: Backend,
     /// Places of commands of administration, as many as may wait at once.
-    pub(crate) errands: Arc<Semaphore>,
+    pub(crate) commands: Arc<Semaphore>,
     /// Places of exports, as many as are read at once.
     pub(crate) exports: Arc<Semaphore>,
     pub(crate) texts: JournalStatements,
@@ -69,7 +69,7 @@ impl Store {
             dialect,
             pools,
             backend,
-            errands: Arc::new(Semaphore::new(WAITING_MAX)),
+            commands: Arc::new(Semaphore::new(WAITING_MAX)),
             exports: Arc::new(Semaphore::new(usize::from(EXPORTS_AT_ONCE))),
             texts: JournalStatements::of(dialect),
             result_bytes_max: options.result_bytes_max,

@@ -3,13 +3,13 @@
 //!
 //! | module | transaction |
 //! |---|---|
-//! | [`errand`] | a command of administration, with its entry of the audit log |
+//! | [`command`] | a command of administration, with its entry of the audit log |
 //! | [`exchange`] | at most one statement that reads, and those that follow from its rows |
 //! | [`event`] | events, written with their change |
 //! | [`outbox`] | deliveries of events: their leases, and their ends |
 //! | [`hour`] | a step of the summing of usage |
 
-pub(crate) mod errand;
+pub(crate) mod command;
 pub(crate) mod event;
 pub(crate) mod exchange;
 pub(crate) mod hour;

@@ -19,8 +19,10 @@ use crate::error::unavailable;
 use crate::rows::{BadRow, Cells, FromCells, Row};
 use crate::schema::blob;
 use crate::store::Store;
-use crate::transaction::errand::seed::EndedSums;
-use crate::transaction::errand::{Errand, Mode, OfferError, WAITING_MAX, admin_key, reads, trail};
+use crate::transaction::command::seed::EndedSums;
+use crate::transaction::command::{
+    CommandTransaction, Mode, OfferError, WAITING_MAX, admin_key, reads, trail,
+};
 
 /// Offers of one command to a database that gave no verdict.
 const OFFERS_MAX: u32 = 3;
@@ -103,24 +105,24 @@ async fn offer(
     mode: Mode,
 ) -> Result<AccountReceipt, CommandError> {
     // Refused and not queued: its sender has a request key, and sends it again.
-    let place = Arc::clone(&store.inner.errands).try_acquire_owned();
+    let place = Arc::clone(&store.inner.commands).try_acquire_owned();
     let place = place.map_err(|_full| CommandError::Unavailable(Box::new(TooManyCommands)))?;
-    let errand = Errand::new(store.dialect(), command, secret, (mode, place));
-    let errand = errand.with_interest(store.inner.interest.get());
+    let command_tx = CommandTransaction::new(store.dialect(), command, secret, (mode, place));
+    let command_tx = command_tx.with_interest(store.inner.interest.get());
     let ended = ended_sums(store, command, mode).await;
-    let mut errand =
-        errand.with_ended(ended.map_err(|error| CommandError::Unavailable(Box::new(error)))?);
+    let mut command_tx =
+        command_tx.with_ended(ended.map_err(|error| CommandError::Unavailable(Box::new(error)))?);
     let mut lost: Option<Cause> = None;
     for _offer in 0..OFFERS_MAX {
-        match store.inner.backend.administer(errand.clone()).await {
+        match store.inner.backend.administer(command_tx.clone()).await {
             Ok(Some(Ok(receipt))) => {
                 reach(Step::CommandCommitted);
-                return Ok(errand.told(receipt, lost.is_some()));
+                return Ok(command_tx.told(receipt, lost.is_some()));
             }
             Ok(Some(Err(refusal))) => return Err(refusal.into()),
             // Its limits were edited meanwhile, or its windows have passed: the lock is not kept for another pass.
             Ok(None) => match (ended_sums(store, command, mode).await, lost.take()) {
-                (Ok(ended), before) => (errand, lost) = (errand.with_ended(ended), before),
+                (Ok(ended), before) => (command_tx, lost) = (command_tx.with_ended(ended), before),
                 (Err(_cause), Some(lost)) => return Err(CommandError::Uncertain(lost)),
                 (Err(cause), None) => return Err(CommandError::Unavailable(Box::new(cause))),
             },

@@ -28,7 +28,7 @@ use crate::rows::person::{
 use crate::rows::{BadRow, Cells, FromCells, Row};
 use crate::schema::{Dialect, blob};
 use crate::store::Store;
-use crate::transaction::errand::admin_key::wallet_of;
+use crate::transaction::command::admin_key::wallet_of;
 use crate::transaction::exchange::Exchange;
 
 const DELETE_ENDED: &str = "DELETE FROM sessions WHERE created_at <= $1 OR last_seen_at <= $2";

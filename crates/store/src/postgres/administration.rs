@@ -11,7 +11,7 @@ use super::error::{is_refusal, is_taken};
 use super::pool::read;
 use super::session::CLOCK;
 use crate::rows::{BadRow, Cells};
-use crate::transaction::errand::{Errand, OfferError, Tx, Verdict};
+use crate::transaction::command::{CommandTransaction, OfferError, Tx, Verdict};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 
 /// A transaction on a connection for commands.
@@ -20,9 +20,12 @@ struct ServerTx<'c>(&'c mut PgConnection);
 impl Postgres {
     /// Runs a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and no row
     /// was written.
-    pub(crate) async fn administer(&self, errand: Errand) -> Result<Option<Verdict>, OfferError> {
-        let done = self.errands.commit(move |connection, _begun| {
-            Box::pin(async move { errand.run(&mut ServerTx(connection)).await })
+    pub(crate) async fn administer(
+        &self,
+        command_tx: CommandTransaction,
+    ) -> Result<Option<Verdict>, OfferError> {
+        let done = self.commands.commit(move |connection, _begun| {
+            Box::pin(async move { command_tx.run(&mut ServerTx(connection)).await })
         });
         done.await.map_err(|failure| {
             let is_undone = failure.is_undone();
@@ -36,7 +39,7 @@ impl Postgres {
         R: Send + 'static,
         T: Send + 'static,
     {
-        let written = self.errands.write(move |connection, now| {
+        let written = self.commands.write(move |connection, now| {
             Box::pin(async move { exchange.run(&mut ServerTx(connection), now).await })
         });
         written.await.map_err(|error| ExchangeError {

@@ -12,7 +12,7 @@ use super::Postgres;
 use super::session::CLOCK;
 use crate::error::unavailable;
 use crate::schema::Dialect;
-use crate::transaction::errand::trail::BESIDE_TRAIL;
+use crate::transaction::command::trail::BESIDE_TRAIL;
 use crate::transaction::event::may_go;
 
 /// Counters of minutes are kept so long. An operation that ends later than that corrects a minute that is not read
@@ -79,7 +79,7 @@ impl Postgres {
     pub(crate) async fn purge(&self, age: Duration, limit: u32) -> Result<u64, Unavailable> {
         let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
         let interest = self.interest.get();
-        let purged = self.errands.run(move |connection| {
+        let purged = self.commands.run(move |connection| {
             Box::pin(async move {
                 let expire = expire(interest.webhooks);
                 let purges = [

@@ -12,7 +12,7 @@ use super::session::BY_INDEX;
 use super::statements::StatementTexts;
 use crate::schema::Dialect;
 use crate::schema::steps;
-use crate::transaction::errand::reads::REFUNDED_SINCE;
+use crate::transaction::command::reads::REFUNDED_SINCE;
 
 /// States of the tables when a plan is chosen: without statistics, empty, and with a few rows and a running
 /// operation.

@@ -23,7 +23,7 @@ use crate::schema::Dialect;
 pub(super) const CLOCK: &str = Dialect::Postgres.clock();
 
 /// Limit of a statement of administration, or of a purge.
-pub(super) const ERRAND_STATEMENT: Duration = Duration::from_secs(30);
+pub(super) const COMMAND_STATEMENT: Duration = Duration::from_secs(30);
 /// Limit of a statement of a migration, which may rewrite or index all there is.
 pub(super) const MIGRATION_STATEMENT: Duration = Duration::from_secs(6 * 3_600);
 /// Limit of a statement of the writer, which touches no row that it does not name.

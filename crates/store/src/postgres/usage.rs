@@ -39,7 +39,7 @@ impl Postgres {
     /// Makes the step, unless another one was made since it was read.
     pub(crate) async fn sum_usage(&self, step: SummingStep) -> Result<(), Unavailable> {
         let written = self
-            .errands
+            .commands
             .write(move |connection, _now| Box::pin(async move { write(connection, &step).await }));
         written.await.map_err(unavailable)
     }

@@ -11,7 +11,7 @@ use sea_orm::{Statement, Value};
 use super::Sqlite;
 use super::write_task::WriteError;
 use crate::rows::{BadRow, Cells};
-use crate::transaction::errand::{Errand, OfferError, Tx, Verdict};
+use crate::transaction::command::{CommandTransaction, OfferError, Tx, Verdict};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 
 /// A transaction of the writer, on its thread: no future of it waits.
@@ -23,9 +23,13 @@ struct FileTx<'t> {
 impl Sqlite {
     /// Runs a command in one transaction. An error may be of its COMMIT. None: its sums are outdated, and no row
     /// was written.
-    pub(crate) async fn administer(&self, errand: Errand) -> Result<Option<Verdict>, OfferError> {
-        let done = self
-            .write(move |transaction, now| at_once(errand.run(&mut FileTx { transaction, now })));
+    pub(crate) async fn administer(
+        &self,
+        command_tx: CommandTransaction,
+    ) -> Result<Option<Verdict>, OfferError> {
+        let done = self.write(move |transaction, now| {
+            at_once(command_tx.run(&mut FileTx { transaction, now }))
+        });
         done.await.map_err(|error| match error {
             // The task was not begun, or a statement of it was refused.
             WriteError::NotTried | WriteError::File(_) | WriteError::Row(_) => {

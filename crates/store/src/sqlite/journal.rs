@@ -9,7 +9,7 @@ use holdfast_domain::ports::Unavailable;
 use super::Sqlite;
 use crate::error::unavailable;
 use crate::schema::Dialect;
-use crate::transaction::errand::trail::BESIDE_TRAIL;
+use crate::transaction::command::trail::BESIDE_TRAIL;
 use crate::transaction::event::may_go;
 
 /// Time for which counters of minutes, and nodes that have ended, are kept. An operation that ends later than that

@@ -15,7 +15,7 @@ use crate::sale::keys::STANDING;
 use crate::schema::Dialect;
 use crate::schema::steps;
 use crate::store::JournalStatements;
-use crate::transaction::errand::reads;
+use crate::transaction::command::reads;
 use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 
 pub(crate) fn ledger() -> Connection {

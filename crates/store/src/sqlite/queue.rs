@@ -30,7 +30,7 @@ pub(super) struct Queue {
 #[derive(Debug, Default)]
 struct QueueState {
     jobs: VecDeque<Job>,
-    errands: VecDeque<WriteTask>,
+    tasks: VecDeque<WriteTask>,
     is_closed: bool,
     /// Set while the writer sleeps: an arrival must wake it.
     is_writer_asleep: bool,
@@ -40,7 +40,7 @@ struct QueueState {
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
     pub(super) jobs: VecDeque<Job>,
-    pub(super) errands: VecDeque<WriteTask>,
+    pub(super) tasks: VecDeque<WriteTask>,
 }
 
 impl Queue {
@@ -66,10 +66,10 @@ impl Queue {
     }
 
     /// Puts a write task in; after the close it is dropped. A sender of many makes room for each.
-    pub(super) fn send(&self, errand: WriteTask) {
+    pub(super) fn send(&self, task: WriteTask) {
         let mut waiting = self.lock();
         if !waiting.is_closed {
-            waiting.errands.push_back(errand);
+            waiting.tasks.push_back(task);
             self.wake(waiting);
         }
     }
@@ -84,20 +84,20 @@ impl Queue {
     /// Closes, and drops what waits.
     pub(super) fn abandon(&self) {
         self.close();
-        let (jobs, errands) = {
+        let (jobs, tasks) = {
             let mut waiting = self.lock();
             // Taken out first: each drop answers a caller, which must not happen under the lock.
-            (std::mem::take(&mut waiting.jobs), std::mem::take(&mut waiting.errands))
+            (std::mem::take(&mut waiting.jobs), std::mem::take(&mut waiting.tasks))
         };
         drop(jobs);
-        drop(errands);
+        drop(tasks);
     }
 
     /// Sleeps until the queue has work. `false`: it is empty and closed.
     pub(super) fn wait(&self) -> bool {
         let mut waiting = self.lock();
         loop {
-            if !waiting.jobs.is_empty() || !waiting.errands.is_empty() {
+            if !waiting.jobs.is_empty() || !waiting.tasks.is_empty() {
                 return true;
             }
             if waiting.is_closed {
@@ -118,7 +118,7 @@ impl Queue {
     /// Takes out all write tasks, and changes for a batch.
     pub(super) fn take(&self, arrived: &mut Backlog) {
         let mut waiting = self.lock();
-        arrived.errands.append(&mut waiting.errands);
+        arrived.tasks.append(&mut waiting.tasks);
         // No more than a batch takes: what waits here still counts against the bound of claims.
         let room = BATCH_MAX.saturating_sub(arrived.jobs.len()).min(waiting.jobs.len());
         arrived.jobs.extend(waiting.jobs.drain(..room));
@@ -141,7 +141,7 @@ impl Queue {
 
 impl Backlog {
     pub(super) fn is_empty(&self) -> bool {
-        self.jobs.is_empty() && self.errands.is_empty()
+        self.jobs.is_empty() && self.tasks.is_empty()
     }
 }
 

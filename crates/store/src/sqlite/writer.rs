@@ -135,8 +135,8 @@ impl WriterThread {
             self.gather();
             // One task a round: neither many tasks nor a full queue of changes starves the other. A heartbeat waits
             // for one batch at most, and a batch for one task.
-            if let Some(errand) = self.arrived.errands.pop_front() {
-                kept = errand.run(connection, &self.memory.clock, &self.file);
+            if let Some(task) = self.arrived.tasks.pop_front() {
+                kept = task.run(connection, &self.memory.clock, &self.file);
                 self.log.committed();
             }
             if kept == ConnectionState::Good && !self.arrived.jobs.is_empty() {
@@ -172,7 +172,7 @@ impl WriterThread {
     fn reject_arrivals(&mut self, error: WriteError) {
         tracing::error!(%error, "the database cannot be opened for writing");
         self.life.queue.take(&mut self.arrived);
-        self.arrived.errands.clear();
+        self.arrived.tasks.clear();
         answer_all(self.arrived.jobs.drain(..), error, CommitError::Unavailable);
     }
 
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_errand_that_panics_is_undone_and_takes_nothing_else_with_it() {
+    async fn a_write_task_that_panics_is_undone_and_takes_nothing_else_with_it() {
         let (_folder, store) = store().await;
         let ran = Arc::new(AtomicBool::new(false));
         let runs = Arc::clone(&ran);

@@ -6,7 +6,7 @@ use holdfast_domain::ports::{AdditionError, Cause, Unavailable};
 use sea_orm::Statement;
 
 use crate::rows::{BadRow, Cells};
-use crate::transaction::errand::Tx;
+use crate::transaction::command::Tx;
 
 /// A transaction: at most one statement that reads, and those that follow from its rows.
 pub(crate) struct Exchange<R, T> {

@@ -168,7 +168,7 @@ async fn a_writer_that_connects_anew_has_forgotten_what_it_knew() {
     let tenant = Tenant::new(&scratch, 1_000).await;
     tenant.admit(&tenant.claim().build()).await;
     let mut raw = Raw::reckless(&scratch).await;
-    // An errand fails, and with it the connection.
+    // A command fails, and with it the connection.
     raw.run("BEGIN IMMEDIATE; DELETE FROM prices").await;
     assert!(beat(&tenant, &scratch.store).await.is_err());
     raw.run("COMMIT").await;

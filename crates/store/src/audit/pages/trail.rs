@@ -27,8 +27,8 @@ use crate::audit::verify::{Subject, Verification};
 use crate::reading::{ReadError, ReadTransaction};
 use crate::rows::entity::posting_details::{self, DetailsRow};
 use crate::rows::{self, BadRow, Cells, FromCells, POSTING, Row};
-use crate::transaction::errand::reads::HEAD;
-use crate::transaction::errand::trail::{self, LAST};
+use crate::transaction::command::reads::HEAD;
+use crate::transaction::command::trail::{self, LAST};
 
 /// Rows read at once.
 const PAGE: usize = 1_000;

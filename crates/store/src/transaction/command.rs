@@ -61,7 +61,7 @@ pub(crate) enum OfferError {
 /// Command with all that its transaction needs; owned, because the transaction may outlive its
 /// caller.
 #[derive(Debug, Clone)]
-pub(crate) struct Errand {
+pub(crate) struct CommandTransaction {
     pub(crate) dialect: Dialect,
     pub(crate) command: AccountCommand,
     pub(crate) secret: ServerSecret,
@@ -103,7 +103,7 @@ pub(crate) trait Tx {
     async fn execute(&mut self, statement: Statement) -> Result<(), Self::Error>;
 }
 
-impl Errand {
+impl CommandTransaction {
     pub(crate) fn new(
         dialect: Dialect,
         command: &AccountCommand,
