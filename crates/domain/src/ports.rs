@@ -377,7 +377,7 @@ pub trait Provider: Send + Sync {
 
     /// True if a call whose outcome is unknown is repeated under its key, at a server that may have run and
     /// charged it. No other route is then tried after it, under any guarantee.
-    fn asks_again(&self) -> bool {
+    fn repeats_calls(&self) -> bool {
         false
     }
 

@@ -219,7 +219,7 @@ impl Provider for ChainProvider {
         true
     }
 
-    fn asks_again(&self) -> bool {
+    fn repeats_calls(&self) -> bool {
         true
     }
 

@@ -47,7 +47,7 @@ use holdfast_domain::{Currency, Micros, Provider};
 pub struct ScriptedProvider {
     state: Mutex<ScriptQueue>,
     shape: Option<&'static str>,
-    asks_again: bool,
+    repeats_calls: bool,
 }
 
 struct ScriptQueue {
@@ -164,7 +164,7 @@ impl ScriptedProvider {
     pub fn new(scripts: impl IntoIterator<Item = Script>) -> Self {
         let (scripts, calls) = (scripts.into_iter().collect(), Vec::new());
         let state = Mutex::new(ScriptQueue { scripts, calls });
-        Self { state, shape: None, asks_again: false }
+        Self { state, shape: None, repeats_calls: false }
     }
 
     /// The same, which requires states of this shape in the next request.
@@ -175,8 +175,8 @@ impl ScriptedProvider {
 
     /// The same, whose calls carry the mark of a repetition.
     #[must_use]
-    pub fn asking_again(self) -> Self {
-        Self { asks_again: true, ..self }
+    pub fn repeating_calls(self) -> Self {
+        Self { repeats_calls: true, ..self }
     }
 
     /// Number of calls.
@@ -215,8 +215,8 @@ impl Provider for ScriptedProvider {
         self.shape
     }
 
-    fn asks_again(&self) -> bool {
-        self.asks_again
+    fn repeats_calls(&self) -> bool {
+        self.repeats_calls
     }
 
     async fn run(

@@ -113,8 +113,8 @@ impl RouteState {
     }
 
     /// True if its provider repeats a call under its key after an unknown outcome.
-    pub(crate) fn asks_again(&self) -> bool {
-        self.provider.as_ref().is_some_and(|provider| provider.asks_again())
+    pub(crate) fn repeats_calls(&self) -> bool {
+        self.provider.as_ref().is_some_and(|provider| provider.repeats_calls())
     }
 
     /// Origin of provider states that its model makes and takes; `None` if it has none.

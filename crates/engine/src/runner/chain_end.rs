@@ -182,7 +182,7 @@ impl Runner {
         RouteState { route, provider, .. }: &RouteState,
         operation: &Operation,
     ) -> Option<(Arc<dyn Provider>, RequestKey)> {
-        let provider = provider.as_ref().filter(|provider| provider.asks_again())?;
+        let provider = provider.as_ref().filter(|provider| provider.repeats_calls())?;
         let secret = self.secrets.find(operation.binding.terms.server_secret)?;
         let names = (&*route.provider, &*route.model);
         let key = secret.upstream_key(operation.id, operation.generation, names);

@@ -25,7 +25,7 @@ pub(super) struct UnknownTerms {
     /// A chunk has gone out.
     pub(super) is_told: bool,
     /// The provider repeats a call under its key.
-    pub(super) asks_again: bool,
+    pub(super) repeats_calls: bool,
 }
 
 /// Step of an operation after a call has failed.
@@ -44,7 +44,7 @@ pub(super) const fn after_failure(failure: CallFailure, terms: UnknownTerms) -> 
     match failure {
         CallFailure::Refused(refusal) => NextStep::EndRefused(refusal),
         CallFailure::NotRun(proof) => NextStep::NextRoute(Some(proof)),
-        CallFailure::Unknown(_) if terms.is_told || terms.asks_again => NextStep::EndUnknown,
+        CallFailure::Unknown(_) if terms.is_told || terms.repeats_calls => NextStep::EndUnknown,
         CallFailure::Unknown(_) => match terms.guarantee {
             Guarantee::OneRun => NextStep::EndUnknown,
             Guarantee::OneCharge => NextStep::NextRoute(None),
@@ -63,7 +63,11 @@ mod tests {
         let told = |guarantee| [false, true].map(|is_told| (guarantee, is_told));
         [Guarantee::OneRun, Guarantee::OneCharge].into_iter().flat_map(told).flat_map(
             |(guarantee, is_told)| {
-                [false, true].map(|asks_again| UnknownTerms { guarantee, is_told, asks_again })
+                [false, true].map(|repeats_calls| UnknownTerms {
+                    guarantee,
+                    is_told,
+                    repeats_calls,
+                })
             },
         )
     }
@@ -76,7 +80,7 @@ mod tests {
             let goes_on: Vec<_> = goes_on.collect();
             let [only] = &*goes_on else { panic!("{goes_on:?} is not one row") };
             assert_eq!(only.guarantee, Guarantee::OneCharge);
-            assert!(!only.is_told && !only.asks_again);
+            assert!(!only.is_told && !only.repeats_calls);
             assert_eq!(next(*only), NextStep::NextRoute(None));
         }
     }

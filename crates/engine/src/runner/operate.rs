@@ -337,9 +337,9 @@ impl Run<'_> {
             heard.forget();
             // A charge of one run does not cover another one, before it, that may be unknown.
             *awaited = left.filter(|_| !may_have_run);
-            let (guarantee, asks_again) =
-                (self.prepared.model.guarantee, permit.route_state.asks_again());
-            match after_failure(failure, UnknownTerms { guarantee, is_told, asks_again }) {
+            let (guarantee, repeats_calls) =
+                (self.prepared.model.guarantee, permit.route_state.repeats_calls());
+            match after_failure(failure, UnknownTerms { guarantee, is_told, repeats_calls }) {
                 NextStep::EndRefused(refusal) => return CallVerdict::Refused(refusal),
                 NextStep::EndUnknown => return CallVerdict::Unknown,
                 NextStep::NextRoute(None) => may_have_run = true,

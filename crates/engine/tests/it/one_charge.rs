@@ -57,7 +57,7 @@ async fn the_next_route_answers_after_an_unknown_outcome_and_is_charged_once() {
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_asks_again_has_the_only_run() {
     let (failing, second) = (Script::failing(UNKNOWN), says("second"));
-    let setup = one_charge().asking_again().script(failing).script_of("two", second);
+    let setup = one_charge().repeating_calls().script(failing).script_of("two", second);
     let world = setup.start().await;
     assert_failed!(world.ask(1, HELLO).await, RequestFailure::OutcomeUnknown(_));
     assert_eq!((world.runs_of("one"), world.runs_of("two")), (1, 0));
@@ -65,7 +65,7 @@ async fn a_provider_that_asks_again_has_the_only_run() {
 
     // Proof that nothing ran leads on, as ever.
     let unsent = Script::failing(ProviderFailure::NotRun(NotRunProof::Connect));
-    let setup = one_charge().asking_again().script(unsent).script_of("two", says("second"));
+    let setup = one_charge().repeating_calls().script(unsent).script_of("two", says("second"));
     let world = setup.start().await;
     assert!(text(&world.ask(1, HELLO).await).contains("second"));
 }

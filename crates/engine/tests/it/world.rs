@@ -120,7 +120,7 @@ pub(crate) struct Setup {
     others: BTreeMap<String, Arc<dyn Provider>>,
     unconfigured: Option<&'static str>,
     shape: Option<&'static str>,
-    asks_again: bool,
+    repeats_calls: bool,
 }
 
 pub(crate) fn setup() -> Setup {
@@ -156,7 +156,7 @@ pub(crate) fn setup() -> Setup {
         others: BTreeMap::new(),
         unconfigured: None,
         shape: None,
-        asks_again: false,
+        repeats_calls: false,
     }
 }
 
@@ -232,8 +232,8 @@ impl Setup {
     }
 
     /// The scripted providers ask again.
-    pub(crate) fn asking_again(mut self) -> Self {
-        self.asks_again = true;
+    pub(crate) fn repeating_calls(mut self) -> Self {
+        self.repeats_calls = true;
         self
     }
 
@@ -274,7 +274,8 @@ impl Setup {
             .map(|route| {
                 let scripts = self.scripts.remove(&*route.provider).unwrap_or_default();
                 let provider = ScriptedProvider::new(scripts);
-                let provider = if self.asks_again { provider.asking_again() } else { provider };
+                let provider =
+                    if self.repeats_calls { provider.repeating_calls() } else { provider };
                 let provider = match self.shape {
                     Some(shape) => provider.with_state_shape(shape),
                     None => provider,
