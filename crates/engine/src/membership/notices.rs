@@ -28,7 +28,7 @@ pub(crate) struct Notices(Mutex<NoticeSets>);
 #[derive(Debug, Default)]
 struct NoticeSets {
     waiting: BTreeMap<EventId, NewEvent>,
-    told: HashSet<EventId>,
+    recorded: HashSet<EventId>,
 }
 
 impl Notices {
@@ -50,20 +50,20 @@ impl Notices {
     }
 
     /// Writes the waiting notices. If that fails they wait on.
-    pub(crate) async fn tell(&self, outbox: &dyn EventOutbox) -> Result<(), Unavailable> {
+    pub(crate) async fn write_to(&self, outbox: &dyn EventOutbox) -> Result<(), Unavailable> {
         let waiting: Vec<NewEvent> = self.lock().waiting.values().cloned().collect();
         if waiting.is_empty() {
             return Ok(());
         }
-        outbox.tell(&waiting).await?;
+        outbox.record(&waiting).await?;
         let mut sets = self.lock();
-        if sets.told.len() >= NOTICES_MAX {
+        if sets.recorded.len() >= NOTICES_MAX {
             // All at once: one that is written again is found in its row.
-            sets.told.clear();
+            sets.recorded.clear();
         }
         for event in waiting {
             sets.waiting.remove(&event.id);
-            sets.told.insert(event.id);
+            sets.recorded.insert(event.id);
         }
         Ok(())
     }
@@ -75,6 +75,6 @@ impl Notices {
 
 impl NoticeSets {
     fn has_room_for(&self, id: EventId) -> bool {
-        !self.told.contains(&id) && self.waiting.len() < NOTICES_MAX
+        !self.recorded.contains(&id) && self.waiting.len() < NOTICES_MAX
     }
 }

@@ -60,7 +60,7 @@ impl Membership {
             if let Err(error) = looked {
                 tracing::warn!(error = %ErrorChain(&error), "reconciling failed");
             }
-            if let Err(error) = self.notices.tell(&*self.events).await {
+            if let Err(error) = self.notices.write_to(&*self.events).await {
                 tracing::warn!(error = %ErrorChain(&error), "events were not written yet");
             }
             if purged.is_none_or(|at| at.elapsed() >= Purges::INTERVAL) {

@@ -199,7 +199,7 @@ impl Store {
 
 #[async_trait]
 impl EventOutbox for Store {
-    async fn tell(&self, noticed: &[NewEvent]) -> Result<(), Unavailable> {
+    async fn record(&self, noticed: &[NewEvent]) -> Result<(), Unavailable> {
         self.told.lock().unwrap().extend(noticed.iter().cloned());
         Ok(())
     }

@@ -25,7 +25,7 @@ impl Store {
 
 #[async_trait]
 impl EventOutbox for Store {
-    async fn tell(&self, noticed: &[NewEvent]) -> Result<(), Unavailable> {
+    async fn record(&self, noticed: &[NewEvent]) -> Result<(), Unavailable> {
         let wanted: Vec<_> = self.inner.interest.wanted(noticed).into_iter().cloned().collect();
         if wanted.is_empty() {
             return Ok(());

@@ -316,10 +316,10 @@ async fn what_was_noticed_is_told_once_for_a_window(home: &impl Home) {
     let tomorrow =
         SpendLimitReached { at: sample::NOW.after(Duration::from_secs(86_400)), ..reached };
     for told in [reached, later, reached, tomorrow] {
-        store.tell(&[told.event()]).await.unwrap();
+        store.record(&[told.event()]).await.unwrap();
     }
     let higher = SpendLimitReached { limit: limit(200, SpendWindow::Day), ..reached };
-    store.tell(&[higher.event(), higher.event()]).await.unwrap();
+    store.record(&[higher.event(), higher.event()]).await.unwrap();
     // Behind those of the tenant's key and deposit.
     assert_eq!(kinds(store).await[2..], ["api_key.limit_reached"; 3]);
     let first = data(&all(store).await[2]);

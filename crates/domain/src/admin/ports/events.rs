@@ -27,5 +27,5 @@ pub trait Events: Send + Sync {
 #[async_trait]
 pub trait EventOutbox: Send + Sync {
     /// Writes those that may have a reader, each once: one whose id exists already was written before.
-    async fn tell(&self, noticed: &[NewEvent]) -> Result<(), Unavailable>;
+    async fn record(&self, noticed: &[NewEvent]) -> Result<(), Unavailable>;
 }
