@@ -99,7 +99,7 @@ pub use self::offers::OfferedModels;
 pub use self::operations::OperationRecord;
 pub use self::origin::{Listener, SignInOrigin};
 pub use self::passwords::{BadPassword, Password};
-pub use self::people::{NewInvitation, ToldInvitation};
+pub use self::people::{InvitationWithLink, NewInvitation};
 pub use self::postings::{PostingOrder, PostingRecord};
 pub use self::principal::Principal;
 pub use self::refused_requests::REFUSAL_HOURS_MAX;
@@ -112,7 +112,7 @@ pub use self::table::{INTERFACES, Interfaces};
 pub use self::text::{BadText, Description, ExternalId, Name, Note, Reason, Reference, Source};
 pub use self::verbs::{Subject, SubjectKind, SubjectNouns, VERBS, Verb};
 pub use self::wallets::NewWallet;
-pub use self::webhooks::{NewWebhook, SecretText, ToldWebhook};
+pub use self::webhooks::{NewWebhook, SecretText, WebhookWithSecret};
 
 /// The ports that the use cases work through: one store has them all.
 pub trait Book:

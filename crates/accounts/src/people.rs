@@ -32,7 +32,7 @@ pub struct NewInvitation {
 
 /// An invitation or a link that was created, with its token if this very request created it.
 #[derive(Debug, Clone)]
-pub struct ToldInvitation {
+pub struct InvitationWithLink {
     /// The person.
     pub person: PersonId,
     /// Token of the link, which is shown once; `None` for a repetition, and for a person who has the role
@@ -75,7 +75,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         new: &NewInvitation,
-    ) -> Result<Outcome<ToldInvitation>> {
+    ) -> Result<Outcome<InvitationWithLink>> {
         principal.authorize(UseCase::PersonInvite)?;
         let offered = Authority { role: new.role, reach: new.reach };
         refuse_unsound(offered)?;
@@ -103,7 +103,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         person: PersonId,
-    ) -> Result<Outcome<ToldInvitation>> {
+    ) -> Result<Outcome<InvitationWithLink>> {
         principal.authorize(UseCase::PersonLink)?;
         self.refuse_unseen(principal, request, person).await?;
         let grantor = principal.authority();
@@ -180,7 +180,7 @@ impl Accounts {
         request: &Request,
         action: PersonAction,
         token: LinkToken,
-    ) -> Result<Outcome<ToldInvitation>> {
+    ) -> Result<Outcome<InvitationWithLink>> {
         let named = match &action {
             PersonAction::Invite { new, .. } | PersonAction::InviteFirstOwner { new, .. } => new.id,
             PersonAction::RenewLink { person, .. }
@@ -195,7 +195,7 @@ impl Accounts {
             |thing: &ResourceId| if let ResourceId::Person(id) = thing { Some(*id) } else { None };
         let person = done.things.iter().find_map(person_of).unwrap_or(named);
         let link = Some(token).filter(|_| !request.dry_run && !done.replayed);
-        Ok(Outcome { thing: ToldInvitation { person, link }, replayed: done.replayed })
+        Ok(Outcome { thing: InvitationWithLink { person, link }, replayed: done.replayed })
     }
 
     /// Makes the link of the first owner, in the place of the one before; `None` while there is an

@@ -55,7 +55,7 @@ pub struct NewWebhook {
 
 /// A webhook, and its secret if this very request created that.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToldWebhook {
+pub struct WebhookWithSecret {
     /// The webhook.
     pub record: WebhookRecord,
     /// Secret that its receiver verifies by; `None` for a repetition.
@@ -108,7 +108,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         new: &NewWebhook,
-    ) -> Result<Outcome<ToldWebhook>> {
+    ) -> Result<Outcome<WebhookWithSecret>> {
         principal.authorize(UseCase::WebhookCreate)?;
         let wallet = match &new.wallet {
             Some(wallet) => Some(self.reachable_wallet(principal, wallet).await?.wallet.id),
@@ -191,7 +191,7 @@ impl Accounts {
         principal: &Principal,
         request: &Request,
         id: WebhookId,
-    ) -> Result<Outcome<ToldWebhook>> {
+    ) -> Result<Outcome<WebhookWithSecret>> {
         principal.authorize(UseCase::WebhookRotate)?;
         self.reachable_webhook(principal, id).await?;
         let server_secret = self.writing_secret()?.id();
@@ -261,14 +261,17 @@ impl Accounts {
         found.ok_or(AccountsError::NotFound(ResourceKind::Webhook))
     }
 
-    async fn webhook_with_secret(&self, done: &AccountReceipt) -> Result<Outcome<ToldWebhook>> {
+    async fn webhook_with_secret(
+        &self,
+        done: &AccountReceipt,
+    ) -> Result<Outcome<WebhookWithSecret>> {
         let record = self.changed_webhook(&done.things).await?;
         let own = self.secrets.iter().find(|secret| secret.id() == record.secret.server_secret);
         let key = |secret: &ServerSecret| {
             secret.webhook_key(record.id, record.secret.generations.current)
         };
         let secret = own.filter(|_| !done.replayed).map(|secret| SecretText::new(&key(secret)));
-        Ok(Outcome { thing: ToldWebhook { record, secret }, replayed: done.replayed })
+        Ok(Outcome { thing: WebhookWithSecret { record, secret }, replayed: done.replayed })
     }
 
     async fn delivery_of(

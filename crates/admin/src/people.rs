@@ -6,7 +6,7 @@
 //!
 //! A holder's administrator sees only the people of the one wallet, and only their roles on it.
 
-use holdfast_accounts::{NewInvitation, Outcome, ToldInvitation};
+use holdfast_accounts::{InvitationWithLink, NewInvitation, Outcome};
 use holdfast_domain::admin::listing::PersonFilter;
 use holdfast_domain::admin::{Authority, PersonRecord, Reach, Role};
 use holdfast_domain::debug_as;
@@ -135,7 +135,7 @@ pub(crate) struct InvitedPerson {
 debug_as!(InvitedPerson as it: "InvitedPerson({})", it.id);
 
 impl InvitedPerson {
-    fn new(caller: &Caller, told: ToldInvitation, roles: &[Role]) -> Self {
+    fn new(caller: &Caller, told: InvitationWithLink, roles: &[Role]) -> Self {
         let url = told.link.map(|token| {
             let origin = caller.gate.options.origin_for(roles).unwrap_or_default();
             let token = token.expose();

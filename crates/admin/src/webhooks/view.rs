@@ -6,7 +6,7 @@
 //!
 //! Of a receiver's answer, only the status is shown, never a body.
 
-use holdfast_accounts::ToldWebhook;
+use holdfast_accounts::WebhookWithSecret;
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState, DisableReason, Origin};
 use holdfast_domain::admin::{Role, UseCase, WebhookRecord};
 use holdfast_domain::debug_as;
@@ -135,7 +135,7 @@ const TOLD: &str = "An earlier request with this Idempotency-Key made the secret
 
 impl MadeWebhook {
     /// A webhook in the answer to its creator, or to the caller who rotated it.
-    pub(crate) fn new(ToldWebhook { record, secret }: ToldWebhook) -> Self {
+    pub(crate) fn new(WebhookWithSecret { record, secret }: WebhookWithSecret) -> Self {
         let notice = secret.is_none().then_some(TOLD);
         // A caller who may create one may change it.
         let webhook = WebhookView::new(record, Role::Owner);

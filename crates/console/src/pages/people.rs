@@ -3,7 +3,7 @@
 pub(crate) mod change;
 pub(crate) mod invite;
 
-use holdfast_accounts::{Principal, ToldInvitation};
+use holdfast_accounts::{InvitationWithLink, Principal};
 use holdfast_domain::PersonId;
 use holdfast_domain::admin::listing::PersonFilter;
 use holdfast_domain::admin::{PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase};
@@ -139,7 +139,7 @@ fn below(title: &str, record: &PersonRecord) -> Page {
 }
 
 /// Outcome of a form that makes a link to hand over, which is told once.
-fn linked(visit: &Visit, made: &ToldInvitation, roles: &[Role]) -> FormOutcome {
+fn linked(visit: &Visit, made: &InvitationWithLink, roles: &[Role]) -> FormOutcome {
     let Some(token) = &made.link else { return FormOutcome::done().next(address(made.person)) };
     let text = "Hand this link over now: it is shown once, works once, and for 24 hours.";
     let origin = visit.desk.options.address.origin_for(roles);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use holdfast_accounts::{Description, Edit, NewWebhook, ToldWebhook};
+use holdfast_accounts::{Description, Edit, NewWebhook, WebhookWithSecret};
 use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::admin::{WebhookPatch, WebhookRecord};
 use holdfast_domain::private::Private;
@@ -117,7 +117,7 @@ fn read_kinds(sent: &Submission) -> Result<Option<BTreeSet<EventKind>>, Failure>
 }
 
 /// The page that tells a secret, or the form's own where it was told before.
-pub(super) fn told(told: &ToldWebhook) -> FormOutcome {
+pub(super) fn told(told: &WebhookWithSecret) -> FormOutcome {
     let id = told.record.id;
     let Some(secret) = &told.secret else { return FormOutcome::done() };
     let text = "This is told once. Your receiver checks by it that a delivery is ours; rotate it \
