@@ -47,7 +47,7 @@ debug_as!(RelayAnswer: "RelayAnswer");
 /// Transport to other nodes.
 pub trait RelayTransport: fmt::Debug + Send + Sync {
     /// Sends the request to the node at this address, directly; `None` if the node refuses it.
-    fn ask(&self, address: NodeAddress, request: RelayRequest) -> RelayFuture;
+    fn send(&self, address: NodeAddress, request: RelayRequest) -> RelayFuture;
 }
 
 /// Future of an answer; `Ok(None)` is a refusal, an error a node that was not reached.

@@ -55,7 +55,7 @@ impl LocalBody {
 }
 
 /// Sends the request to the service.
-pub(crate) async fn ask(
+pub(crate) async fn answer(
     service: &Arc<Service>,
     request: Request<Bytes>,
     address: IpAddr,

@@ -82,12 +82,12 @@ impl PublicApi {
     /// # Errors
     ///
     /// A `hyper::Error` if the answer broke off before its head.
-    pub async fn ask(
+    pub async fn answer(
         &self,
         request: http::Request<Bytes>,
         client: IpAddr,
     ) -> Result<http::Response<LocalBody>, hyper::Error> {
-        local::ask(&self.0, request, client).await
+        local::answer(&self.0, request, client).await
     }
 }
 

@@ -18,7 +18,7 @@ use crate::relay_transport::{RelayAnswer, RelayRequest};
 use crate::request_context::RequestContext;
 
 /// Requests for one relay: the first, and one more if that was cut.
-const ASKED_MAX: u32 = 2;
+const REQUESTS_MAX: u32 = 2;
 
 /// Event of a relay, for its reader.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) enum RelayEvent {
     Restart,
 }
 
-/// Reader of one operation's relay, over at most [`ASKED_MAX`] requests.
+/// Reader of one operation's relay, over at most [`REQUESTS_MAX`] requests.
 struct RelayReader {
     relays: Arc<Relays>,
     context: RequestContext,
@@ -66,7 +66,7 @@ impl RelayReader {
     async fn next(&mut self) -> Option<RelayEvent> {
         loop {
             let Some(response) = &mut self.response else {
-                self.response = Some(self.ask().await?);
+                self.response = Some(self.request_relay().await?);
                 if self.asked > 1 {
                     return Some(RelayEvent::Restart);
                 }
@@ -92,8 +92,8 @@ impl RelayReader {
         }
     }
 
-    async fn ask(&mut self) -> Option<RelayResponse> {
-        if self.asked >= ASKED_MAX {
+    async fn request_relay(&mut self) -> Option<RelayResponse> {
+        if self.asked >= REQUESTS_MAX {
             return None;
         }
         self.asked += 1;
@@ -106,7 +106,7 @@ impl RelayReader {
             let address = relays.nodes.address(&owner.node).await?;
             // The own address in another's row is a mistake: this process would send to itself.
             match address.filter(|address| address != relays.address()) {
-                Some(address) => relays.options.transport.ask(address, request).await,
+                Some(address) => relays.options.transport.send(address, request).await,
                 None => Ok(None),
             }
         };

@@ -33,13 +33,13 @@ struct LocalRelay(PublicApi);
 
 #[async_trait]
 impl ApiRelay for LocalRelay {
-    async fn ask(
+    async fn answer(
         &self,
         request: Request<Bytes>,
         client: IpAddr,
     ) -> Result<Response<BoxStream<'static, Bytes>>, Unavailable> {
-        let asked = self.0.ask(request, client).await;
-        let answer = asked.map_err(|error| Unavailable(Box::new(error)))?;
+        let answered = self.0.answer(request, client).await;
+        let answer = answered.map_err(|error| Unavailable(Box::new(error)))?;
         Ok(answer.map(holdfast_http::LocalBody::into_stream))
     }
 }

@@ -31,16 +31,16 @@ const READ_AHEAD: usize = 32 << 10;
 pub struct DirectTransport;
 
 impl RelayTransport for DirectTransport {
-    fn ask(&self, address: NodeAddress, request: RelayRequest) -> RelayFuture {
+    fn send(&self, address: NodeAddress, request: RelayRequest) -> RelayFuture {
         let answer = async move {
-            let asked = timeout(ANSWER, ask(&address, &request)).await;
-            asked.unwrap_or_else(|elapsed| Err(elapsed.into())).map_err(Unavailable)
+            let answered = timeout(ANSWER, send(&address, &request)).await;
+            answered.unwrap_or_else(|elapsed| Err(elapsed.into())).map_err(Unavailable)
         };
         answer.boxed()
     }
 }
 
-async fn ask(address: &NodeAddress, request: &RelayRequest) -> Result<Option<RelayAnswer>, Cause> {
+async fn send(address: &NodeAddress, request: &RelayRequest) -> Result<Option<RelayAnswer>, Cause> {
     let socket = TcpStream::connect(address.as_str()).await?;
     socket.set_nodelay(true)?;
     let mut client = http1::Builder::new();
@@ -50,13 +50,13 @@ async fn ask(address: &NodeAddress, request: &RelayRequest) -> Result<Option<Rel
     let mut connections = JoinSet::new();
     connections.spawn(connection);
     let RelayRequest { operation, claim, nonce, proof } = request;
-    let asked = Request::get(format!("{TAPE}{operation}"))
+    let answered = Request::get(format!("{TAPE}{operation}"))
         .header(HOST, address.as_str())
         .header(CLAIM, claim.to_string())
         .header(NONCE, nonce.to_string())
         .header(PROOF, proof.to_string())
         .body(Empty::<Bytes>::new())?;
-    let answer = sender.send_request(asked).await?;
+    let answer = sender.send_request(answered).await?;
     if answer.status() != StatusCode::OK {
         return Ok(None);
     }
