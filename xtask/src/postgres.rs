@@ -34,7 +34,7 @@ const PACKAGE: &str = "postgresql";
 const USER: &str = "postgres";
 /// In the name of the socket of a server that listens nowhere else.
 const PORT: u16 = 5432;
-const PATIENCE: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Data may be lost with the machine, so no commit waits for a disk.
 const OF_TESTS: [&str; 5] = [
     "fsync=off",
@@ -153,7 +153,7 @@ impl PostgresServer {
     }
 
     fn wait(&mut self) -> Result<()> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + START_TIMEOUT;
         loop {
             let mut ready = self.client("pg_isready");
             ready.arg("-q").arg("-h").arg(&self.folder).arg("-p").arg(self.port.to_string());

@@ -21,7 +21,7 @@ mod node_lease;
 mod notices;
 mod reaped;
 mod reconciler;
-mod stuck_watch;
+mod stuck_detector;
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -15,7 +15,7 @@ use crate::shell::{hear, without_settings};
 
 const LISTENS: &str = "holdfast listens on http://";
 /// Time that a command has, from its start to its end; it is killed then.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A root with the gateway in it, and how it is started there.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Root<'_> {
         // Inside, so that its end is that of the namespace. It hands a signal on, with --foreground once: two end
         // the gateway at once.
         command.args(["--pid", "--fork", "timeout", "--foreground", "--signal=KILL"]);
-        command.arg(PATIENCE.as_secs().to_string());
+        command.arg(TRIAL_TIMEOUT.as_secs().to_string());
         command
             .arg("chroot")
             .arg(format!("--userspec={}", self.user))
@@ -81,7 +81,7 @@ fn ask(child: &mut Child) -> Result<String> {
         lines.map_while(Result::ok).find_map(|line| line.strip_prefix(LISTENS).map(str::to_owned));
     let address = found.context("it ended before it listened: see what it said above")?;
     let mut connection = TcpStream::connect(&address).with_context(|| address.clone())?;
-    connection.set_read_timeout(Some(PATIENCE)).context("a time-out")?;
+    connection.set_read_timeout(Some(TRIAL_TIMEOUT)).context("a time-out")?;
     let request = "GET /readyz HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n";
     connection.write_all(request.as_bytes()).context("the request was not sent")?;
     let mut answer = String::new();

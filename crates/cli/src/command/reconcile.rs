@@ -21,7 +21,7 @@ use holdfast_bootstrap::node;
 use holdfast_config::Config;
 
 /// Operations that one pass takes.
-const OPERATIONS_PER_LOOK: u32 = 1_024;
+const SCAN_BATCH: u32 = 1_024;
 
 /// State of one operation after its reconciliation.
 #[derive(Debug, Serialize)]
@@ -101,7 +101,7 @@ async fn all_due(
     let mut seen = BTreeSet::new();
     let mut views = Vec::new();
     loop {
-        let due = store.due(OPERATIONS_PER_LOOK).await.context("due operations were not read")?;
+        let due = store.due(SCAN_BATCH).await.context("due operations were not read")?;
         // An operation that stays due comes back at each pass: without `seen` this would never end.
         let new: Vec<OperationId> = due.into_iter().filter(|id| seen.insert(*id)).collect();
         if new.is_empty() {

@@ -25,7 +25,7 @@ use crate::view::{member, some_text, text};
 use holdfast_bootstrap::database;
 
 /// Time between two polls of the job.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A verification of a command.
 pub(super) struct VerificationOrder {
@@ -116,7 +116,7 @@ async fn wait(context: &CommandContext<'_>, id: &str, is_quiet: bool) -> Result<
             note(&format!("{state}: {} of {}", text(&job, "done"), text(&job, "of")));
             told = Instant::now();
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Row poller: waits for operations that another process runs, for all requests that wait for them here.
 //!
 //! ```text
-//! callers ── watch ──► one task an operation ── reconcile, one poll a second (LOOK) ──► row
+//! callers ── watch ──► one task an operation ── reconcile, one poll a second (POLL_INTERVAL) ──► row
 //!    ▲                          │
 //!    └──────────────────────────┘ each poll goes to all who wait
 //! ```
@@ -29,7 +29,7 @@ use tokio::time::sleep;
 use crate::membership::Membership;
 
 /// Interval between two polls of one row.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Result of the newest poll of a row.
 #[derive(Debug, Clone, Default)]
@@ -179,7 +179,7 @@ impl RowPoller {
                 return;
             }
             tokio::select! {
-                () = sleep(LOOK) => {}
+                () = sleep(POLL_INTERVAL) => {}
                 () = place.waiting.due.notified() => {}
                 () = self.membership.background.cancelled() => return,
             }

@@ -16,7 +16,7 @@ use crate::authentication::Caller;
 use crate::results::{Content, ResultsFull};
 
 /// Patience of a probe with the store.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Age up to which a verdict about the store serves later probes.
 const REMEMBERED: Duration = Duration::from_millis(250);
 
@@ -126,7 +126,7 @@ impl Front {
             return verdict;
         }
         let probe = self.journal.clock();
-        let verdict = match tokio::time::timeout(PATIENCE, probe).await {
+        let verdict = match tokio::time::timeout(PROBE_TIMEOUT, probe).await {
             Ok(Ok(_)) => Readiness::Ready,
             Ok(Err(_)) | Err(_) => Readiness::Storage,
         };

@@ -1,7 +1,7 @@
 //! Reconciler: brings operations that others left to rest, and deletes results past their time.
 //!
 //! ```text
-//! every heartbeat: due rows, OPERATIONS_PER_LOOK at a time ─► reaped or settled, or they stay due
+//! every heartbeat: due rows, SCAN_BATCH at a time ─► reaped or settled, or they stay due
 //!                  notices ─► outbox
 //! every Purges::INTERVAL: clocks agree? ─► old results and old hours of statistics deleted, a few a commit
 //! ```
@@ -26,10 +26,10 @@ use holdfast_domain::{ErrorChain, OperationId};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::Membership;
-use super::stuck_watch::StuckWatch;
+use super::stuck_detector::StuckDetector;
 
 /// Operations that one pass tries, past those that cannot come to rest yet.
-const OPERATIONS_PER_LOOK: u32 = 64;
+const SCAN_BATCH: u32 = 64;
 /// Operations that cannot come to rest, beyond which no pass goes.
 const STANDING_MAX: u32 = 1_024;
 
@@ -50,7 +50,7 @@ impl Membership {
         let mut purged: Option<Instant> = None;
         let begun = Instant::now();
         let mut purges = Purges::default();
-        let mut watch = StuckWatch::default();
+        let mut watch = StuckDetector::default();
         loop {
             ticks.tick().await;
             let looked = match self.reconcile_once().await {
@@ -130,7 +130,7 @@ impl Membership {
     /// Notes the operations that have been due for too long.
     async fn notice_stuck(
         &self,
-        watch: &mut StuckWatch,
+        watch: &mut StuckDetector,
         standing: &HashSet<OperationId>,
     ) -> Result<(), Unavailable> {
         for id in watch.look(standing, Instant::now()) {
@@ -209,5 +209,5 @@ enum RestOutcome {
 /// Count of due operations to read, past those that stand; `None` if too many stand.
 fn batch_limit(standing: usize) -> Option<u32> {
     let standing = u32::try_from(standing).ok().filter(|standing| *standing <= STANDING_MAX)?;
-    Some(standing.saturating_add(OPERATIONS_PER_LOOK))
+    Some(standing.saturating_add(SCAN_BATCH))
 }

@@ -2,14 +2,14 @@
 //! and no longer than is of use.
 //!
 //! ```text
-//! acquire (ACQUIRE) -> a kept connection that answers in LOOK, or a new one -> work (patience)
+//! acquire (ACQUIRE) -> a kept connection that answers in PING_TIMEOUT, or a new one -> work (patience)
 //! release           -> kept, unless its error says that it is broken; those that nobody used for
 //!                      IDLE are closed
 //! ```
 //!
 //! The driver's own pool pings each connection that comes back, and waits for the answer as long as the network
 //! pleases: behind a firewall that has forgotten them, its connections are gone for a quarter of an hour. Here a
-//! connection is pinged before it is used, has `LOOK` to answer, and is dropped if its state is in doubt.
+//! connection is pinged before it is used, has `PING_TIMEOUT` to answer, and is dropped if its state is in doubt.
 //!
 //! Work is a task of the store, not of its caller: a future dropped halfway would leave a transaction open that the
 //! driver does not know of. If the wait for it ends, its connection is dropped with it: [`super::session`] has the
@@ -36,7 +36,7 @@ use super::session::{CLOCK, Session, begin_snapshot, is_healthy, within};
 /// Longest wait of a caller for a connection.
 const ACQUIRE: Duration = Duration::from_secs(5);
 /// Time in which a kept connection has to answer a ping: a new one is made sooner than that.
-const LOOK: Duration = Duration::from_secs(2);
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
 /// Age at which an unused connection is closed.
 const IDLE: Duration = Duration::from_secs(300);
 /// Time that a statement of a snapshot read is waited for beyond its limit: the server ends it first.
@@ -219,7 +219,7 @@ impl PoolInner {
             // The last one used is the likeliest to be well; unused ones grow old at the front.
             let kept = self.idle().pop_back();
             if let Some((mut connection, _since)) = kept
-                && within(LOOK, is_healthy(&mut connection)).await.unwrap_or(false)
+                && within(PING_TIMEOUT, is_healthy(&mut connection)).await.unwrap_or(false)
             {
                 // Any other answer, or none, drops the kept connection and makes a new one.
                 return Ok(ConnectionGuard { connection, _place: place });

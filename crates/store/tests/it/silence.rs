@@ -18,11 +18,11 @@ use crate::proxy::{Cut, Proxy};
 use crate::server::Server;
 
 /// Far longer than anything here may take, and shorter than a silent connection lasts.
-const PATIENCE: Duration = Duration::from_secs(60);
+const WORK_TIMEOUT: Duration = Duration::from_secs(60);
 const LEASE: Duration = Duration::from_secs(3_600);
 
 async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, work).await.unwrap()
+    tokio::time::timeout(WORK_TIMEOUT, work).await.unwrap()
 }
 
 /// Until so many statements wait for a lock.

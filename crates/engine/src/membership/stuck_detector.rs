@@ -14,7 +14,7 @@ pub(super) const STUCK_AFTER: Duration = Duration::from_secs(300);
 
 /// Operations that stood at the last pass.
 #[derive(Debug, Default)]
-pub(super) struct StuckWatch(HashMap<OperationId, Standing>);
+pub(super) struct StuckDetector(HashMap<OperationId, Standing>);
 
 #[derive(Debug, Clone, Copy)]
 struct Standing {
@@ -22,7 +22,7 @@ struct Standing {
     was_told: bool,
 }
 
-impl StuckWatch {
+impl StuckDetector {
     /// Takes in the standing operations of a pass; returns those that have stood for [`STUCK_AFTER`] by now, each
     /// once.
     pub(super) fn look(
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn an_operation_is_stuck_once_when_it_has_stood_for_long() {
         let [one, two] = [1, 2].map(OperationId::from_u128);
-        let mut watch = StuckWatch::default();
+        let mut watch = StuckDetector::default();
         let begun = Instant::now();
         let at = |seconds| begun + Duration::from_secs(seconds);
         assert_eq!(watch.look(&[one].into(), at(0)), []);
