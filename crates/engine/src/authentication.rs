@@ -134,8 +134,8 @@ impl Authentication {
             })?;
         }
         // In a box: few requests miss the cache.
-        let told = Box::pin(self.read_caller(&bearer)).await;
-        match &told {
+        let looked_up = Box::pin(self.read_caller(&bearer)).await;
+        match &looked_up {
             Ok(_) => self.unknown_keys.on_found(bearer.id),
             Err(AuthError::Invalid) => {
                 self.unknown_keys.on_refused(peer);
@@ -157,7 +157,7 @@ impl Authentication {
             }
             Err(AuthError::TooManyUnknown) => {}
         }
-        told
+        looked_up
     }
 
     async fn read_caller(&self, bearer: &Bearer) -> Result<Arc<Caller>, AuthError> {

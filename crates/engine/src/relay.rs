@@ -42,14 +42,14 @@ pub(crate) struct Relays {
     options: RelayOptions,
     nodes: Arc<dyn Nodes>,
     metrics: Arc<Metrics>,
-    told: Arc<Semaphore>,
-    heard: Arc<Semaphore>,
+    sent: Arc<Semaphore>,
+    received: Arc<Semaphore>,
 }
 
 impl Relays {
     pub(crate) fn new(options: RelayOptions, nodes: Arc<dyn Nodes>, metrics: Arc<Metrics>) -> Self {
         let places = || Arc::new(Semaphore::new(RELAYS_MAX));
-        Self { options, nodes, metrics, told: places(), heard: places() }
+        Self { options, nodes, metrics, sent: places(), received: places() }
     }
 
     pub(crate) const fn address(&self) -> &NodeAddress {

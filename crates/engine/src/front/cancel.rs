@@ -22,9 +22,9 @@ impl Front {
         request_key: RequestKey,
     ) -> Result<OperationLookup, LookupError> {
         let id = OperationId::of(caller.api_key.id, request_key);
-        let asked = timeout(Options::COMMIT_WAIT, self.ask_to_cancel(id));
-        let asked = asked.await.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())));
-        let snapshot = asked.map_err(LookupError::Unavailable)?;
+        let marked = timeout(Options::COMMIT_WAIT, self.request_cancel(id));
+        let marked = marked.await.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())));
+        let snapshot = marked.map_err(LookupError::Unavailable)?;
         if let Some(row) = &snapshot.operation
             && row.phase == Phase::Leased
         {
@@ -35,17 +35,17 @@ impl Front {
 
     /// Marks the row, and returns it only once no claim of this process waits for its verdict. Such a claim could
     /// be committed after the row was read, and run although its caller was informed that there is no run.
-    async fn ask_to_cancel(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
+    async fn request_cancel(&self, id: OperationId) -> Result<Snapshot, Unavailable> {
         let mut judged = None;
         loop {
             // Looked for before the row is read and after: a claim may be registered, or judged, in between.
             let before = self.runner.running.find(id);
-            let asked = self
+            let marked = self
                 .membership
                 .conduct_of(id)
                 .cancel_while_running(id, self.runner.running.live_claim(id))
                 .await?;
-            let snapshot = self.membership.found(asked);
+            let snapshot = self.membership.found(marked);
             let at_rest = snapshot.operation.as_ref().is_none_or(|row| row.phase == Phase::Open);
             let offered = before.or_else(|| self.runner.running.find(id)).filter(|_tape| at_rest);
             match offered.filter(|tape| judged != Some(tape.claim)) {

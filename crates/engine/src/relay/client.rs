@@ -143,7 +143,7 @@ impl Relays {
         if owner.node == *own {
             return None;
         }
-        let place = try_permit(&self.heard)?;
+        let place = try_permit(&self.received)?;
         let (relays, context) = (Arc::clone(self), context.clone());
         let reader =
             RelayReader { relays, context, owner, response: None, asked: 0, _place: place };

@@ -247,16 +247,16 @@ mod tests {
     fn what_was_told_is_heard_in_pieces_of_any_size() {
         for size in [1, 19, 4_096, usize::MAX] {
             let mut sealer = Sealer::new(&key(1)).unwrap();
-            let mut told = Vec::new();
+            let mut sent = Vec::new();
             for event in events() {
-                told.extend_from_slice(&sealer.event(&event).unwrap());
+                sent.extend_from_slice(&sealer.event(&event).unwrap());
             }
-            told.extend_from_slice(&sealer.ping().unwrap());
-            told.extend_from_slice(&sealer.end().unwrap());
+            sent.extend_from_slice(&sealer.ping().unwrap());
+            sent.extend_from_slice(&sealer.end().unwrap());
             let mut expected: Vec<_> =
                 events().into_iter().map(|it| Record::Event(it.into())).collect();
             expected.extend([Record::Ping, Record::End]);
-            let pieces: Vec<&[u8]> = told.chunks(size.min(told.len())).collect();
+            let pieces: Vec<&[u8]> = sent.chunks(size.min(sent.len())).collect();
             assert_eq!(read(&mut Opener::new(&key(1)).unwrap(), &pieces), Ok(expected), "{size}");
         }
     }
@@ -301,12 +301,12 @@ mod tests {
             |sides: usize| usize::try_from(dice.roll(u64::try_from(sides).unwrap())).unwrap();
         for _ in 0..2_000 {
             let mut sealer = Sealer::new(&key(1)).unwrap();
-            let mut told = sealer.event(b"an event").unwrap().to_vec();
-            let at = roll(told.len());
-            told[at] ^= 1 << roll(8);
+            let mut sent = sealer.event(b"an event").unwrap().to_vec();
+            let at = roll(sent.len());
+            sent[at] ^= 1 << roll(8);
             let mut opener = Opener::new(&key(1)).unwrap();
-            let heard = read(&mut opener, &[&told]);
-            assert!(heard.is_err() || heard == Ok(Vec::new()), "{heard:?}");
+            let read_back = read(&mut opener, &[&sent]);
+            assert!(read_back.is_err() || read_back == Ok(Vec::new()), "{read_back:?}");
         }
     }
 }

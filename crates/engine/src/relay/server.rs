@@ -73,11 +73,11 @@ impl Relays {
             return None;
         }
         // A replayed request gets no answer, not even a place.
-        if !tape.chunk_log()?.is_first_ask(*asking) {
+        if !tape.chunk_log()?.is_first_request(*asking) {
             return None;
         }
         // After the proof: a node without a proof takes no place from those with one.
-        let place = try_permit(&self.told)?;
+        let place = try_permit(&self.sent)?;
         let reader = tape.read(waiters_max)?;
         let follower = reader.chunk_log()?.follow(false);
         let nonce = nonce();

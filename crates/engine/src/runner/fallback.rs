@@ -23,7 +23,7 @@ pub(super) struct UnknownTerms {
     /// Guarantee of the model.
     pub(super) guarantee: Guarantee,
     /// A chunk has gone out.
-    pub(super) is_told: bool,
+    pub(super) is_sent: bool,
     /// The provider repeats a call under its key.
     pub(super) repeats_calls: bool,
 }
@@ -44,7 +44,7 @@ pub(super) const fn after_failure(failure: CallFailure, terms: UnknownTerms) -> 
     match failure {
         CallFailure::Refused(refusal) => NextStep::EndRefused(refusal),
         CallFailure::NotRun(proof) => NextStep::NextRoute(Some(proof)),
-        CallFailure::Unknown(_) if terms.is_told || terms.repeats_calls => NextStep::EndUnknown,
+        CallFailure::Unknown(_) if terms.is_sent || terms.repeats_calls => NextStep::EndUnknown,
         CallFailure::Unknown(_) => match terms.guarantee {
             Guarantee::OneRun => NextStep::EndUnknown,
             Guarantee::OneCharge => NextStep::NextRoute(None),
@@ -60,16 +60,17 @@ mod tests {
 
     /// Each guarantee, with and without a sent chunk, with and without repetitions.
     fn all_terms() -> impl Iterator<Item = UnknownTerms> {
-        let told = |guarantee| [false, true].map(|is_told| (guarantee, is_told));
-        [Guarantee::OneRun, Guarantee::OneCharge].into_iter().flat_map(told).flat_map(
-            |(guarantee, is_told)| {
+        let with_and_without_text = |guarantee| [false, true].map(|is_sent| (guarantee, is_sent));
+        [Guarantee::OneRun, Guarantee::OneCharge]
+            .into_iter()
+            .flat_map(with_and_without_text)
+            .flat_map(|(guarantee, is_sent)| {
                 [false, true].map(|repeats_calls| UnknownTerms {
                     guarantee,
-                    is_told,
+                    is_sent,
                     repeats_calls,
                 })
-            },
-        )
+            })
     }
 
     #[test]
@@ -80,7 +81,7 @@ mod tests {
             let goes_on: Vec<_> = goes_on.collect();
             let [only] = &*goes_on else { panic!("{goes_on:?} is not one row") };
             assert_eq!(only.guarantee, Guarantee::OneCharge);
-            assert!(!only.is_told && !only.repeats_calls);
+            assert!(!only.is_sent && !only.repeats_calls);
             assert_eq!(next(*only), NextStep::NextRoute(None));
         }
     }

@@ -109,7 +109,7 @@ impl Runner {
                     run.give_back().await
                 } else {
                     // First: a head may go out as soon as it runs, and carries the limits.
-                    run.tell_rates();
+                    run.publish_rates();
                     tape.set_running();
                     run.perform(route_plan).await
                 }
@@ -163,7 +163,7 @@ struct RunReport {
 
 impl Run<'_> {
     /// Sets the rate-limit status on the log, from which the head of a stream takes it.
-    fn tell_rates(&self) {
+    fn publish_rates(&self) {
         if let Some(chunk_log) = self.tape.chunk_log() {
             chunk_log.set_rates(self.rates(self.operation));
         }
@@ -323,23 +323,23 @@ impl Run<'_> {
             attempts.push(attempt);
             // Before the answer is rendered, which may take long: the next request chooses by this.
             permit.report(self.call_outcome(&called, answer.retry_after));
-            let is_told = answer.is_streamed();
-            let heard = answer.into_received();
+            let is_sent = answer.is_streamed();
+            let received = answer.into_received();
             let failure = match called {
                 Ok(metered) => {
                     let metered = self.with_cost(metered, left, awaited).await;
-                    let kept = origin.and_then(|origin| heard.answer.call_states(origin));
+                    let kept = origin.and_then(|origin| received.answer.call_states(origin));
                     let report = RunReport { metered, kept: kept.map(Box::new) };
-                    return CallVerdict::Answered(heard, report);
+                    return CallVerdict::Answered(received, report);
                 }
                 Err(failure) => failure,
             };
-            heard.forget();
+            received.forget();
             // A charge of one run does not cover another one, before it, that may be unknown.
             *awaited = left.filter(|_| !may_have_run);
             let (guarantee, repeats_calls) =
                 (self.prepared.model.guarantee, permit.route_state.repeats_calls());
-            match after_failure(failure, UnknownTerms { guarantee, is_told, repeats_calls }) {
+            match after_failure(failure, UnknownTerms { guarantee, is_sent, repeats_calls }) {
                 NextStep::EndRefused(refusal) => return CallVerdict::Refused(refusal),
                 NextStep::EndUnknown => return CallVerdict::Unknown,
                 NextStep::NextRoute(None) => may_have_run = true,
@@ -374,11 +374,11 @@ impl Run<'_> {
     async fn ending(&self, verdict: CallVerdict) -> (Ending, Option<Bytes>) {
         let operation = self.operation;
         match verdict {
-            CallVerdict::Answered(heard, RunReport { metered, kept }) => {
+            CallVerdict::Answered(received, RunReport { metered, kept }) => {
                 let usage = &UsageRecord::of(metered, &operation.price, operation.hold);
                 let (request, caller) = (&self.prepared.request, &self.context.caller);
                 let terms = RenderContext { request, operation, caller, usage };
-                let Some(written) = self.runner.render_answer(heard, kept, &terms).await else {
+                let Some(written) = self.runner.render_answer(received, kept, &terms).await else {
                     return (Ending::Unknown, None);
                 };
                 let RenderedAnswer { closing, body, sealed } = written;

@@ -85,12 +85,12 @@ impl Runner {
     /// which is logged.
     pub(crate) async fn render_answer(
         &self,
-        heard: ReceivedAnswer,
+        received: ReceivedAnswer,
         kept: Option<Box<CallStates>>,
         terms: &RenderContext<'_>,
     ) -> Option<RenderedAnswer> {
-        if !heard.is_large() {
-            return Some(heard.render(kept.as_deref(), terms));
+        if !received.is_large() {
+            return Some(received.render(kept.as_deref(), terms));
         }
         let (request, caller) = (Arc::clone(terms.request), Arc::clone(terms.caller));
         let (operation, usage) = (terms.operation.clone(), terms.usage.clone());
@@ -98,7 +98,7 @@ impl Runner {
         Box::pin(self.results.run_blocking(move || {
             let (request, operation) = (&request, &operation);
             let terms = RenderContext { request, operation, caller: &caller, usage: &usage };
-            heard.render(kept.as_deref(), &terms)
+            received.render(kept.as_deref(), &terms)
         }))
         .await
     }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::catalogue::Route;
 
 /// Interval between two log lines about the same failure of the same route.
-const TELL_EVERY: Duration = Duration::from_secs(30);
+const LOG_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Kind of a complaint; each kind of each route has an interval of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -94,13 +94,13 @@ impl RouteComplaints {
     /// True if the interval is over; starts a new one then. Older entries are dropped, so that routes which a
     /// reload took away do not stay.
     fn is_news(&self, route: &Route, what: ComplaintKind, now: Instant) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Each time: there are as many entries as failures of routes within one interval, which are few.
-        told.retain(|_failure, at| now.duration_since(*at) < TELL_EVERY);
+        logged.retain(|_failure, at| now.duration_since(*at) < LOG_INTERVAL);
         let failure = (route.clone(), what);
-        let is_news = !told.contains_key(&failure);
+        let is_news = !logged.contains_key(&failure);
         if is_news {
-            told.insert(failure, now);
+            logged.insert(failure, now);
         }
         is_news
     }

@@ -39,7 +39,7 @@ const RECENT_BYTES_MIN: usize = 2_048;
 const RECENT_BYTES_MAX: usize = 32_768;
 const RECENT_PART: usize = 8;
 /// Relays that other nodes may request of one run, over its whole life.
-const ASKED_MAX: usize = 4_096;
+const RELAYS_MAX: usize = 4_096;
 /// Bytes of the compact log that a follower who is behind takes at once.
 const BEHIND_BYTES: usize = 16_384;
 
@@ -52,7 +52,7 @@ pub(crate) struct ChunkLog {
     model: PublicModelId,
     request_body: watch::Sender<ChunkLogState>,
     /// Nonces of relays that were requested, against replays. A std mutex: never held across an await.
-    asked: Mutex<BTreeSet<RelayNonce>>,
+    nonces: Mutex<BTreeSet<RelayNonce>>,
 }
 
 #[derive(Default)]
@@ -140,8 +140,8 @@ impl RecentChunk {
 impl ChunkLog {
     /// Creates an empty log for the credential that the answer will be sealed for.
     pub(crate) fn new(bearer: &Bearer, model: PublicModelId) -> Self {
-        let (request_body, asked) = (watch::Sender::default(), Mutex::default());
-        Self { bearer: bearer.clone(), model, request_body, asked }
+        let (request_body, nonces) = (watch::Sender::default(), Mutex::default());
+        Self { bearer: bearer.clone(), model, request_body, nonces }
     }
 
     /// True if this credential may follow: the answer will be sealed for it.
@@ -155,10 +155,10 @@ impl ChunkLog {
     }
 
     /// Records the nonce of a relay; `false` if it was used before, which is a replay, or if the run has had
-    /// `ASKED_MAX` requests.
-    pub(crate) fn is_first_ask(&self, nonce: RelayNonce) -> bool {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        asked.len() < ASKED_MAX && asked.insert(nonce)
+    /// `RELAYS_MAX` requests.
+    pub(crate) fn is_first_request(&self, nonce: RelayNonce) -> bool {
+        let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
+        nonces.len() < RELAYS_MAX && nonces.insert(nonce)
     }
 
     pub(crate) const fn model(&self) -> &PublicModelId {

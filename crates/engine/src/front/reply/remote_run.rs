@@ -85,7 +85,7 @@ impl RemoteRun {
         run
     }
 
-    pub(crate) const fn ask(&self) -> &RequestContext {
+    pub(crate) const fn context(&self) -> &RequestContext {
         &self.context
     }
 
@@ -97,7 +97,7 @@ impl RemoteRun {
     /// Waits for the next step. Cancel safe.
     pub(crate) async fn more(&mut self) -> Progress {
         loop {
-            let patience = self.patience;
+            let wait_end = self.patience;
             let is_read = self.reading.is_some();
             let ended = match self.begun {
                 Some(_) => self.front.cutting.cancelled(),
@@ -105,8 +105,8 @@ impl RemoteRun {
             };
             tokio::select! {
                 biased;
-                heard = next_relay_event(&mut self.relay) => {
-                    if let Some(event) = self.on_relay_event(heard) {
+                relay = next_relay_event(&mut self.relay) => {
+                    if let Some(event) = self.on_relay_event(relay) {
                         return Progress::Said(event);
                     }
                 }
@@ -168,11 +168,11 @@ impl RemoteRun {
             PolledRow::Pending => {}
             PolledRow::Row(row) if is_leased(&row) => {
                 if matches!(self.relay, RelayState::Wanted) {
-                    let heard = row.operation.as_ref().and_then(|row| {
+                    let relay = row.operation.as_ref().and_then(|row| {
                         let own = self.front.membership.node.node();
                         self.front.relays.as_ref()?.open(&self.context, row, own)
                     });
-                    self.relay = heard.map_or(RelayState::Closed, RelayState::Open);
+                    self.relay = relay.map_or(RelayState::Closed, RelayState::Open);
                 }
                 self.seen = Some(row);
             }
@@ -206,10 +206,10 @@ impl RemoteRun {
                     // A begun answer is sent to its end, and a drain waits for it.
                     self.patience = None;
                     let include_usage = self.context.delivery.include_usage;
-                    let told = |event: Bytes| {
+                    let without_usage = |event: Bytes| {
                         if include_usage { chunk::with_no_usage(&event) } else { Some(event) }
                     };
-                    let events: Vec<Bytes> = events.into_iter().filter_map(told).collect();
+                    let events: Vec<Bytes> = events.into_iter().filter_map(without_usage).collect();
                     return (!events.is_empty()).then(|| events.concat().into());
                 }
                 Err(error) => {
@@ -247,7 +247,7 @@ impl RemoteRun {
 /// Next event of the relay; pending for ever if none is open.
 async fn next_relay_event(relay: &mut RelayState) -> Option<RelayEvent> {
     match relay {
-        RelayState::Open(heard) => heard.next().await,
+        RelayState::Open(relay) => relay.next().await,
         RelayState::Wanted | RelayState::Closed => std::future::pending().await,
     }
 }

@@ -160,7 +160,7 @@ impl CompletionStream {
         if let StreamSource::Remote(joined) =
             std::mem::replace(&mut self.source, StreamSource::Nothing)
         {
-            let context = Box::new(joined.ask().clone());
+            let context = Box::new(joined.context().clone());
             self.source = StreamSource::Awaited(context, joined.resume_reply(reply).boxed());
         }
     }
@@ -267,9 +267,10 @@ impl Front {
             return ControlFlow::Continue(reader.follow(patience).await);
         }
         // Another credential will not be able to read this answer again.
-        let heard =
+        let readable =
             reader.chunk_log().filter(|chunk_log| chunk_log.is_for(context.caller.bearer.id));
-        let mut follower = heard.map(|chunk_log| chunk_log.follow(context.delivery.include_usage));
+        let mut follower =
+            readable.map(|chunk_log| chunk_log.follow(context.delivery.include_usage));
         let begun = async {
             match &mut follower {
                 Some(follower) => follower.wait_begun().await,
@@ -288,9 +289,9 @@ impl Front {
             followed = reader.follow(patience) => return ControlFlow::Continue(followed),
             () = head_due => {}
         }
-        let rates = heard.map_or_else(RateLimitStatus::default, ChunkLog::rates);
+        let rates = readable.map_or_else(RateLimitStatus::default, ChunkLog::rates);
         let facts = ReplyFacts {
-            model: heard.map(|chunk_log| chunk_log.model().clone()),
+            model: readable.map(|chunk_log| chunk_log.model().clone()),
             ..ReplyFacts::in_progress(context.id)
         };
         let (front, own) = (Arc::clone(self), context.clone());
@@ -303,12 +304,12 @@ impl Front {
                 patience,
             }))
         } else {
-            let told = async move {
+            let delivered = async move {
                 let followed = reader.follow(patience).await;
                 let reply = front.to_reply(&own, followed).await;
                 front.deliver(reply, &own).await
             };
-            StreamSource::Awaited(Box::new(context.clone()), told.boxed())
+            StreamSource::Awaited(Box::new(context.clone()), delivered.boxed())
         };
         ControlFlow::Break(Reply { rates, ..Reply::from_source(source, facts) })
     }
@@ -317,7 +318,7 @@ impl Front {
 impl Reply {
     /// A stream of these events, then of the text of a run on another node, and then of its row.
     pub(crate) fn from_remote_run(joined: RemoteRun, ready: VecDeque<Bytes>) -> Self {
-        let facts = ReplyFacts::in_progress(joined.ask().id);
+        let facts = ReplyFacts::in_progress(joined.context().id);
         let source = StreamSource::Remote(Box::new(joined));
         Self { replayed: true, ..Self::from_events(ready, source, facts) }
     }

@@ -26,7 +26,7 @@ impl ChunkLogFixture {
         Self { chunk_log, chunks: Chunks::new(id, Timestamp::from_micros(0), model.as_str()) }
     }
 
-    fn say(&mut self, choice: ChoiceDelta) {
+    fn append_choice(&mut self, choice: ChoiceDelta) {
         let delta = Delta::from(vec![choice]);
         let pieces = self.chunks.delta(&delta);
         self.chunk_log.append(self.chunks.envelope(), pieces);
@@ -48,21 +48,21 @@ async fn rest(follower: &mut Follower, member: &str) -> (String, usize) {
         for event in events {
             let event = String::from_utf8(event.to_vec()).unwrap();
             let before = format!("\"{member}\":\"");
-            let told = event.split_once(&before).and_then(|(_, told)| told.split_once('"'));
-            text.push_str(told.map_or("", |(told, _)| told));
+            let seen = event.split_once(&before).and_then(|(_, seen)| seen.split_once('"'));
+            text.push_str(seen.map_or("", |(seen, _)| seen));
             chunks += 1;
         }
     }
 }
 
 #[tokio::test]
-async fn what_is_said_in_several_stretches_is_told_as_one() {
+async fn text_of_several_stretches_is_sent_as_one() {
     let mut telling = ChunkLogFixture::new();
     let mut early = telling.chunk_log.follow(false);
     let pieces: Vec<_> =
         (0..5_000).map(|n| format!("{n}: {}\n", "x".repeat(700 + n % 97))).collect();
     for (n, piece) in pieces.iter().enumerate() {
-        telling.say(content(0, piece));
+        telling.append_choice(content(0, piece));
         if n % 1_000 == 0 {
             assert!(!early.more().await.is_empty());
         }
@@ -85,7 +85,7 @@ async fn a_track_costs_at_most_three_times_its_text_for_pieces_of_any_size() {
                 if request_body >= TEXT {
                     break;
                 }
-                telling.say(content(n % choices, &piece));
+                telling.append_choice(content(n % choices, &piece));
                 request_body += bytes;
                 if n % 3 == 0 {
                     drop(early.more().await);
@@ -106,10 +106,10 @@ async fn a_track_costs_at_most_three_times_its_text_for_pieces_of_any_size() {
 }
 
 #[tokio::test]
-async fn whoever_follows_is_told_the_same_however_far_behind() {
+async fn every_follower_gets_the_same_text_however_far_behind() {
     let mut telling = ChunkLogFixture::new();
     let mut followers: Vec<_> = (0..8).map(|_| telling.chunk_log.follow(false)).collect();
-    let mut told = vec![String::new(); followers.len()];
+    let mut seen = vec![String::new(); followers.len()];
     let mut request_body = String::new();
     for n in 0..3_000_usize {
         let piece = format!("<{n}é>");
@@ -119,19 +119,19 @@ async fn whoever_follows_is_told_the_same_however_far_behind() {
             input: Some(piece),
             ..ToolCallDelta::default()
         };
-        telling.say(ChoiceDelta { tool_calls: vec![call], ..ChoiceDelta::default() });
+        telling.append_choice(ChoiceDelta { tool_calls: vec![call], ..ChoiceDelta::default() });
         for (at, follower) in followers.iter_mut().enumerate() {
             // The first follows closely, each other one is further behind, the last waits for the end.
-            if at + 1 < told.len() && n % (at * at * 10 + 1) == 0 {
+            if at + 1 < seen.len() && n % (at * at * 10 + 1) == 0 {
                 for event in follower.more().await {
-                    told[at].push_str(str::from_utf8(&event).unwrap());
+                    seen[at].push_str(str::from_utf8(&event).unwrap());
                 }
             }
         }
     }
     telling.chunk_log.close();
-    for (mut follower, told) in followers.into_iter().zip(told) {
-        let mut all = told;
+    for (mut follower, seen) in followers.into_iter().zip(seen) {
+        let mut all = seen;
         loop {
             let events = follower.more().await;
             if events.is_empty() {
