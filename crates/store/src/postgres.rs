@@ -91,9 +91,9 @@ impl Postgres {
         tasks: &TaskTracker,
     ) -> Result<(Self, [ConnectionPool; 6]), OpenError> {
         let lock_timeout = options.busy_timeout;
-        let line = |connections, statement_timeout, patience, plans| {
+        let line = |connections, statement_timeout, wait_max, plans| {
             let session = Session { lock_timeout, statement_timeout, plans };
-            ConnectionPool::new(url, session, connections, patience, tasks)
+            ConnectionPool::new(url, session, connections, wait_max, tasks)
         };
         let [readers, glances, audits, reports, summing] =
             [options.readers, GLANCES, AUDITS, u32::from(REPORTS_AT_ONCE), SUMMING]

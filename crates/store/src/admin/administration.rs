@@ -117,7 +117,7 @@ async fn offer(
         match store.inner.backend.administer(command_tx.clone()).await {
             Ok(Some(Ok(receipt))) => {
                 reach(Step::CommandCommitted);
-                return Ok(command_tx.told(receipt, lost.is_some()));
+                return Ok(command_tx.receipt_for_caller(receipt, lost.is_some()));
             }
             Ok(Some(Err(refusal))) => return Err(refusal.into()),
             // Its limits were edited meanwhile, or its windows have passed: the lock is not kept for another pass.

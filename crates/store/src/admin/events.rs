@@ -31,7 +31,7 @@ impl EventOutbox for Store {
             return Ok(());
         }
         let dialect = self.dialect();
-        let told = move |now| wanted.iter().map(|it| event::insert(dialect, it, now)).collect();
-        self.run(told).await
+        let inserts = move |now| wanted.iter().map(|it| event::insert(dialect, it, now)).collect();
+        self.run(inserts).await
     }
 }

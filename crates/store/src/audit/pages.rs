@@ -139,13 +139,13 @@ impl Store {
     pub async fn verify_by(
         &self,
         options: AuditOptions,
-        mut told: impl FnMut(Progress) + Send,
+        mut on_progress: impl FnMut(Progress) + Send,
     ) -> Result<Verification, Unavailable> {
         let (mut found, mut position) = (Verification::default(), None);
         loop {
             let page = self.verify_page(options.clone(), position).await?;
             found.add(page.found);
-            told(page.progress);
+            on_progress(page.progress);
             position = match page.next {
                 Some(next) => Some(next),
                 None => return Ok(found),

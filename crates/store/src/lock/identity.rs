@@ -58,7 +58,7 @@ pub(crate) struct Identity {
     /// Unlocked when it is dropped, and left open.
     file: ManuallyDrop<File>,
     lost: OnceLock<FileLost>,
-    told: CancellationToken,
+    loss_found: CancellationToken,
 }
 
 /// The connection that stays open, and the files of the database as it found them.
@@ -82,9 +82,9 @@ impl Identity {
             Err(TryLockError::Error(error)) => return Err(HoldError::Failed(error)),
         }
         let real = named.canonicalize().map_err(HoldError::Failed)?;
-        let (lost, told) = (OnceLock::new(), CancellationToken::new());
+        let (lost, loss_found) = (OnceLock::new(), CancellationToken::new());
         let (named, held) = (named.to_owned(), id(&held));
-        Ok(Self { named, real, held, open: Mutex::new(None), file, lost, told })
+        Ok(Self { named, real, held, open: Mutex::new(None), file, lost, loss_found })
     }
 
     /// Refuses if the name leads to another file than the held one, and notes it. A second name is noted only:
@@ -94,7 +94,7 @@ impl Identity {
         let Err(lost) = self.compare(files.as_ref()) else { return Ok(()) };
         // Noted before the token is cancelled: who is woken by it finds the reason.
         self.lost.get_or_init(|| lost.clone());
-        self.told.cancel();
+        self.loss_found.cancel();
         if matches!(lost, FileLost::Linked(..)) { Ok(()) } else { Err(lost) }
     }
 
@@ -186,7 +186,7 @@ impl Identity {
 
     /// Completes with the loss when a check has found the file to be lost.
     pub(crate) async fn lost(&self) -> FileLost {
-        self.told.cancelled().await;
+        self.loss_found.cancelled().await;
         match self.lost.get() {
             Some(lost) => lost.clone(),
             None => std::future::pending().await,

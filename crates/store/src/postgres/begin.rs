@@ -67,8 +67,8 @@ pub(super) async fn begin(
 ) -> Result<BatchStart, sqlx::Error> {
     let wallets: BTreeSet<WalletId> = changes.iter().map(|change| change.wallet).collect();
     let text = format!("{BEGIN}; {}; SELECT {CLOCK}", lock(&wallets));
-    let patience = reply_timeout(wallets.len(), lock_timeout);
-    let rows = within(patience, connection.fetch_all(AssertSqlSafe(text))).await?;
+    let wait_max = reply_timeout(wallets.len(), lock_timeout);
+    let rows = within(wait_max, connection.fetch_all(AssertSqlSafe(text))).await?;
     // Answers come in the order of the statements, and the clock is always one row.
     let Some((clock, wallets)) = rows.split_last() else { return Err(decode(0, BadCell)) };
     let now = Timestamp::from_micros(clock.try_get(0)?);
@@ -91,8 +91,8 @@ pub(super) async fn begin(
 /// same. False if the connection is at fault: it has ended (08, 57P), leads to a standby (25),
 /// has lost what was prepared (26) or has plans that are out of date (0A).
 pub(super) fn is_statement_error(error: &sqlx::Error) -> bool {
-    let was_told = error.as_database_error().is_some();
-    is_refusal(error) || was_told && !has_code(error, &["08", "57P", "25", "26", "0A"])
+    let is_from_server = error.as_database_error().is_some();
+    is_refusal(error) || is_from_server && !has_code(error, &["08", "57P", "25", "26", "0A"])
 }
 
 /// The wallets among these that another process has locked.

@@ -105,8 +105,8 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
 
 /// True for an error of the server whose SQLSTATE begins with one of these.
 pub(super) fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
-    let told = error.as_database_error().and_then(|error| error.code());
-    told.is_some_and(|told| codes.iter().any(|code| told.starts_with(code)))
+    let state = error.as_database_error().and_then(|error| error.code());
+    state.is_some_and(|state| codes.iter().any(|code| state.starts_with(code)))
 }
 
 /// True if a connection is of no use any more: the server does not answer, or is a standby by now (25), or ends the
@@ -121,9 +121,9 @@ pub(super) fn is_broken(error: &sqlx::Error) -> bool {
 /// (FATAL) or the server (PANIC). 40003 means that it does not know, and 08 comes from a proxy whose server is
 /// gone.
 pub(super) fn proves_no_commit(error: &sqlx::Error) -> bool {
-    let told = error.as_database_error();
-    let told = told.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
-    told.is_some_and(|told| told.severity() == PgSeverity::Error)
+    let server_error = error.as_database_error();
+    let server_error = server_error.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    server_error.is_some_and(|server_error| server_error.severity() == PgSeverity::Error)
         && !has_code(error, &["08", "40003"])
 }
 

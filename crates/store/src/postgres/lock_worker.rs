@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A batch here is of one wallet, and waits for its lock for `TURN` at most, so that others come to their turn. A
-//! change that did not get its lock is given up from `patience` on; one that is queued for a wallet that was found
+//! change that did not get its lock is given up from `wait_max` on; one that is queued for a wallet that was found
 //! locked, a turn later, untried. While the server cannot be reached all queued changes are turned away at once.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -31,7 +31,7 @@ pub(super) struct LockQueueWorker {
     writer: Writer,
     queue: LockedJobs,
     /// Longest wait of a change, from its offer: the store's `busy_timeout`.
-    patience: Duration,
+    wait_max: Duration,
 }
 
 /// Failure of a change whose time went by while other wallets had their turns.
@@ -43,10 +43,10 @@ impl LockQueueWorker {
     pub(super) fn new(
         url: &PgConnectOptions,
         queue: LockedJobs,
-        patience: Duration,
+        wait_max: Duration,
         interest: &SharedInterest,
     ) -> Self {
-        Self { writer: Writer::new(url, patience.min(TURN), interest), queue, patience }
+        Self { writer: Writer::new(url, wait_max.min(TURN), interest), queue, wait_max }
     }
 
     /// Goes from wallet to wallet, until the writer has ended and the queue is empty.
@@ -81,10 +81,10 @@ impl LockQueueWorker {
             let count = batch.len();
             let mut left = Vec::new();
             let counts = Arc::clone(&self.queue.counts);
-            let patience = self.patience;
+            let wait_max = self.wait_max;
             let was_locked = locked.remove(&wallet);
             self.writer
-                .guarded(async |writer| left = commit(writer, batch, patience, was_locked).await)
+                .guarded(async |writer| left = commit(writer, batch, wait_max, was_locked).await)
                 .await;
             // After the verdicts: until then a change of this wallet is diverted behind them.
             (left.len()..count).for_each(|_answered| counts.take(wallet));
@@ -107,12 +107,12 @@ impl LockQueueWorker {
 async fn commit(
     writer: &mut Writer,
     mut batch: Vec<Job>,
-    patience: Duration,
+    wait_max: Duration,
     was_locked: bool,
 ) -> Vec<Job> {
     // A lock that was found taken may be again: a change whose time is over is not tried once more.
     // One whose wallet was not found so is, however late: it may be free.
-    let is_late = |job: &mut Job| was_locked && job.age() >= patience + TURN;
+    let is_late = |job: &mut Job| was_locked && job.age() >= wait_max + TURN;
     let late: Vec<Job> = batch.extract_if(.., is_late).collect();
     answer_all(late, LockTimeout, CommitError::Unavailable);
     let mut trying = vec![batch];
@@ -126,7 +126,7 @@ async fn commit(
             }
             BatchOutcome::Bad(several, _error) => trying.extend(split_half(several)),
             BatchOutcome::Locked(locked, error) => {
-                let is_over = |job: &Job| job.age() >= patience;
+                let is_over = |job: &Job| job.age() >= wait_max;
                 let (over, on): (Vec<Job>, Vec<Job>) = locked.into_iter().partition(is_over);
                 left.extend(on);
                 answer_all(over, error, CommitError::Unavailable);

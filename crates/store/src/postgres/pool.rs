@@ -2,7 +2,7 @@
 //! and no longer than is of use.
 //!
 //! ```text
-//! acquire (ACQUIRE) -> a kept connection that answers in PING_TIMEOUT, or a new one -> work (patience)
+//! acquire (ACQUIRE) -> a kept connection that answers in PING_TIMEOUT, or a new one -> work (wait_max)
 //! release           -> kept, unless its error says that it is broken; those that nobody used for
 //!                      IDLE are closed
 //! ```
@@ -49,7 +49,7 @@ pub(crate) struct ConnectionPool {
     shared: Arc<PoolInner>,
     tasks: TaskTracker,
     /// Longest run of the work, once it has a connection.
-    patience: Duration,
+    wait_max: Duration,
 }
 
 struct PoolInner {
@@ -89,7 +89,7 @@ pub(crate) struct PgReadTransaction {
     taken: tokio::sync::Mutex<ConnectionGuard>,
     shared: Arc<PoolInner>,
     /// Longest wait for a statement.
-    patience: Duration,
+    wait_max: Duration,
 }
 
 impl ConnectionPool {
@@ -98,13 +98,13 @@ impl ConnectionPool {
         url: &PgConnectOptions,
         session: Session,
         connections: u32,
-        patience: Duration,
+        wait_max: Duration,
         tasks: &TaskTracker,
     ) -> Self {
         let places = usize::try_from(connections.max(1)).unwrap_or(1);
         let room = Arc::new(Semaphore::new(places));
         let shared = PoolInner { url: url.clone(), session, room, places, idle: Mutex::default() };
-        Self { shared: Arc::new(shared), tasks: tasks.clone(), patience }
+        Self { shared: Arc::new(shared), tasks: tasks.clone(), wait_max }
     }
 
     /// Connections that are kept and not in use, and those in use.
@@ -122,11 +122,11 @@ impl ConnectionPool {
             + Send
             + 'static,
     {
-        let (shared, patience) = (Arc::clone(&self.shared), self.patience);
+        let (shared, wait_max) = (Arc::clone(&self.shared), self.wait_max);
         // A task of the store: `close` waits for it, and a caller that goes away does not end it.
         let running = self.tasks.spawn(async move {
             let mut taken = shared.acquire().await?;
-            let done = within(patience, work(&mut taken.connection)).await;
+            let done = within(wait_max, work(&mut taken.connection)).await;
             match &done {
                 // Dropped with its place: the next caller makes a new one.
                 Err(error) if is_broken(error) => {}
@@ -193,9 +193,9 @@ impl ConnectionPool {
         let shared = Arc::clone(&self.shared);
         let mut taken = shared.acquire().await?;
         // If this fails, or is dropped, the connection goes with it.
-        within(self.patience, taken.connection.execute(begin_snapshot(statement))).await?;
-        let patience = statement.saturating_add(ANSWER_LATE);
-        Ok(PgReadTransaction { taken: tokio::sync::Mutex::new(taken), shared, patience })
+        within(self.wait_max, taken.connection.execute(begin_snapshot(statement))).await?;
+        let wait_max = statement.saturating_add(ANSWER_LATE);
+        Ok(PgReadTransaction { taken: tokio::sync::Mutex::new(taken), shared, wait_max })
     }
 
     /// Closes the connections, once they are not used any more.
@@ -254,7 +254,7 @@ impl PoolInner {
 impl PgReadTransaction {
     pub(crate) async fn query(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         let mut taken = self.taken.lock().await;
-        let found = within(self.patience, read(&mut taken.connection, statement)).await;
+        let found = within(self.wait_max, read(&mut taken.connection, statement)).await;
         found.map_err(|error| DbErr::Query(RuntimeErr::SqlxError(Arc::new(error))))
     }
 

@@ -69,12 +69,12 @@ pub(super) fn begin_snapshot(statement: Duration) -> AssertSqlSafe<String> {
 
 /// Waits no longer than this for a server that may be cut off.
 pub(super) async fn within<T>(
-    patience: Duration,
+    wait_max: Duration,
     work: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, sqlx::Error> {
     // An I/O error, as of a dead connection: what was sent may yet run, so it is not used again.
     let silent = |_elapsed| Err(sqlx::Error::Io(io::Error::from(io::ErrorKind::TimedOut)));
-    tokio::time::timeout(patience, work).await.unwrap_or_else(silent)
+    tokio::time::timeout(wait_max, work).await.unwrap_or_else(silent)
 }
 
 fn settings(Session { lock_timeout, statement_timeout, plans }: Session) -> String {

@@ -358,7 +358,7 @@ async fn gather(jobs: &mut mpsc::Receiver<Job>, arrived: &mut VecDeque<Job>) {
 /// itself, and a result whose settlement is refused is recorded. The rest is about the server.
 pub(super) fn reject_alone(alone: Vec<Job>, error: sqlx::Error) {
     tracing::error!(%error, "a change does not fit the tables");
-    let constraint = error.as_database_error().and_then(|told| told.constraint());
+    let constraint = error.as_database_error().and_then(|refusal| refusal.constraint());
     // The table's bound decides about a balance, whatever the judge decided.
     let is_of_wallet = matches!(constraint, Some("wallet_available" | "wallet_held"));
     let verdict: fn(Cause) -> CommitError = if is_of_wallet && has_code(&error, &[CHECK]) {

@@ -165,7 +165,7 @@ fn attempt(
         let written =
             write(statements, &book, &mut entries, judged, now).map_err(BatchError::of)?;
         for event in memory.interest.wanted(&book.moved.events) {
-            statements.tell(event, now).map_err(BatchError::of)?;
+            statements.insert_event(event, now).map_err(BatchError::of)?;
         }
         reach(Step::BatchWritten);
         // No ROLLBACK after a failed COMMIT: it may be durable. The writer drops the connection.

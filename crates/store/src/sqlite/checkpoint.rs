@@ -167,13 +167,13 @@ mod tests {
     /// True if the writer is to do the rest after the last of these passes.
     fn is_left_to_the_writer(passes: &[(i64, i64)]) -> bool {
         let mut before = CheckpointPass::default();
-        let mut told = false;
+        let mut is_left = false;
         for &(log, carried) in passes {
             let pass = CheckpointPass::after(before, WalPages { log, carried });
-            told = pass.is_nearly_done(before);
+            is_left = pass.is_nearly_done(before);
             before = pass;
         }
-        told
+        is_left
     }
 
     #[test]

@@ -17,13 +17,13 @@ impl VerdictNotifier {
     /// all is answered.
     pub(super) fn start(tasks: &TaskTracker) -> Self {
         // Without a bound of its own: at most the callers of the queue wait, and the writer must not.
-        let (told, mut batches) = unbounded_channel();
+        let (sender, mut batches) = unbounded_channel();
         tasks.spawn(async move {
             while let Some(batch) = batches.recv().await {
                 answer(batch);
             }
         });
-        Self(told)
+        Self(sender)
     }
 
     /// Answers all of them soon, or at once if the batch has one caller or the runtime has ended.

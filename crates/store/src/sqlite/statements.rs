@@ -83,7 +83,7 @@ pub(super) struct Statements<'c> {
     transfer: Statement<'c>,
     count: Statement<'c>,
     wallet_move: Statement<'c>,
-    tell: Statement<'c>,
+    insert_event: Statement<'c>,
 }
 
 /// Statements run and rows written since the transaction began.
@@ -128,7 +128,7 @@ impl<'c> Statements<'c> {
             transfer: prepare(TRANSFER)?,
             count: prepare(COUNT)?,
             wallet_move: prepare(MOVE)?,
-            tell: prepare(TELL)?,
+            insert_event: prepare(TELL)?,
         })
     }
 
@@ -209,12 +209,17 @@ impl<'c> Statements<'c> {
     }
 
     /// Writes an event of a change. An existing one is skipped.
-    pub(super) fn tell(&mut self, event: &NewEvent, now: Timestamp) -> rusqlite::Result<()> {
+    pub(super) fn insert_event(
+        &mut self,
+        event: &NewEvent,
+        now: Timestamp,
+    ) -> rusqlite::Result<()> {
         let Some((wallet, data)) = event.wallet.zip(unfinished(event)) else { return Ok(()) };
         let (id, wallet) = (event.id.to_bytes(), wallet.to_bytes());
         self.done.statements += 1;
-        let told = self.tell.execute((id, event.kind.label(), now.as_micros(), data, wallet))?;
-        self.done.rows += u64::try_from(told).unwrap_or(0);
+        let inserted =
+            self.insert_event.execute((id, event.kind.label(), now.as_micros(), data, wallet))?;
+        self.done.rows += u64::try_from(inserted).unwrap_or(0);
         Ok(())
     }
 

@@ -218,7 +218,11 @@ impl CommandTransaction {
 
     /// The receipt for its caller: after a lost answer, a request key that is bound to the effect of this command
     /// was bound by this command.
-    pub(crate) fn told(&self, receipt: AccountReceipt, was_lost: bool) -> AccountReceipt {
+    pub(crate) fn receipt_for_caller(
+        &self,
+        receipt: AccountReceipt,
+        was_lost: bool,
+    ) -> AccountReceipt {
         let is_own = match self.command.action.row().1 {
             Creation::ResourceId(made) => receipt.things.contains(&made),
             // It may be another offer's, whose secret is another one: that one must not be shown.

@@ -73,7 +73,7 @@ pub(super) async fn check(
     let mut standings = standings(db, &page.numbers, found).await?;
     for (person, rows) in &page.records {
         let standing = standings.remove(&person.id).unwrap_or_default();
-        standing.compare(&Standing::told(rows), Subject::Person(person.id), found);
+        standing.compare(&Standing::of_audit_log(rows), Subject::Person(person.id), found);
     }
     if page.last.is_none() {
         for table in OF_PEOPLE {
@@ -151,7 +151,7 @@ impl LinkStanding {
 
 impl Standing {
     /// State of one person, by the rows of the audit log.
-    fn told(rows: &[TrailRow]) -> Self {
+    fn of_audit_log(rows: &[TrailRow]) -> Self {
         let (mut standing, mut places) = (Self::default(), LinkPlaces::default());
         for row in rows {
             standing.follow(row, &mut places);
@@ -210,9 +210,9 @@ impl Standing {
     }
 
     /// Compares the state by rows with the state by the audit log.
-    fn compare(&self, told: &Self, subject: Subject, found: &mut Verification) {
+    fn compare(&self, logged: &Self, subject: Subject, found: &mut Verification) {
         for (authority, (at, by)) in &self.grants {
-            match told.grants.get(authority) {
+            match logged.grants.get(authority) {
                 None => {
                     found.report(
                         subject,
@@ -221,32 +221,32 @@ impl Standing {
                 }
                 Some(same) if same == &(*at, *by) => {}
                 Some(other) => {
-                    let [given, told] = [&(*at, *by), other].map(render_giving);
+                    let [given, logged] = [&(*at, *by), other].map(render_giving);
                     let sentence = format!(
-                        "it has had the role {authority} {given}, the audit log has {told}"
+                        "it has had the role {authority} {given}, the audit log has {logged}"
                     );
                     found.report(subject, sentence);
                 }
             }
         }
-        for authority in told.grants.keys().filter(|it| !self.grants.contains_key(*it)) {
+        for authority in logged.grants.keys().filter(|it| !self.grants.contains_key(*it)) {
             found.report(
                 subject,
                 format!("its role {authority} is gone, the audit log never ended it"),
             );
         }
-        if self.password != told.password {
-            let [set, told] = [self.password, told.password]
+        if self.password != logged.password {
+            let [set, logged] = [self.password, logged.password]
                 .map(|at| at.map_or_else(|| "never".to_owned(), |at| at.as_micros().to_string()));
-            let sentence = format!("its password was set at {set}, the audit log has {told}");
+            let sentence = format!("its password was set at {set}, the audit log has {logged}");
             found.report(subject, sentence);
         }
         for (id, link) in &self.links {
-            if told.links.get(id) != Some(link) {
+            if logged.links.get(id) != Some(link) {
                 found.report(subject, format!("its link {id} is not as the audit log has it"));
             }
         }
-        for id in told.links.keys().filter(|id| !self.links.contains_key(*id)) {
+        for id in logged.links.keys().filter(|id| !self.links.contains_key(*id)) {
             found.report(subject, format!("its link {id} is gone"));
         }
     }

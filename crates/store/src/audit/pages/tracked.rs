@@ -114,13 +114,13 @@ const WEBHOOKS: TrackedResource<WebhookRecord> = TrackedResource {
     certain: None,
 };
 
-fn webhook_fields(webhook: &WebhookRecord, told: &TrailRecord) -> Fields {
+fn webhook_fields(webhook: &WebhookRecord, logged: &TrailRecord) -> Fields {
     let mut fields = webhook.trail_fields();
     let is_by_itself = webhook.disabled.is_some_and(|(_at, reason)| match reason {
         DisableReason::Gone | DisableReason::DeadInARow => true,
         DisableReason::Asked => false,
     });
-    if is_by_itself && told.value("disabled_at").is_none() {
+    if is_by_itself && logged.value("disabled_at").is_none() {
         fields.retain(|(field, _value)| !DISABLED.contains(field));
     }
     fields
@@ -185,15 +185,15 @@ impl<R: Row + TrailFields> TrackedResource<R> {
             if let Some(subject) = subject_of(record.thing()) {
                 let unmade = self.certain.filter(|_| is_certain && rows.is_empty());
                 unmade.into_iter().for_each(|origin| found.report(subject, origin.missing));
-                let told = TrailRecord::of(&rows);
+                let logged = TrailRecord::of(&rows);
                 match (self.made)(&record) {
-                    (at, Some(by)) => told.check_making(subject, (at, by), found),
-                    (at, None) => told.check_moment(subject, at, found),
+                    (at, Some(by)) => logged.check_making(subject, (at, by), found),
+                    (at, None) => logged.check_moment(subject, at, found),
                 }
-                told.compare(subject, (self.fields)(&record, &told), found);
+                logged.compare(subject, (self.fields)(&record, &logged), found);
                 if self.credentials.is_some() {
                     let own = credentials.remove(&id).unwrap_or_default();
-                    told.compare_credentials(subject, &own, found);
+                    logged.compare_credentials(subject, &own, found);
                 }
             }
             records.push((record, rows));

@@ -203,19 +203,19 @@ fn check_posting(
         return found.report(subject, sentence);
     };
     if *created_at != row.at {
-        let (at, told) = (created_at.as_micros(), row.at.as_micros());
+        let (at, logged) = (created_at.as_micros(), row.at.as_micros());
         let sentence =
-            format!("it was made at {at}, row {} of the audit log has at {told}", row.seq);
+            format!("it was made at {at}, row {} of the audit log has at {logged}", row.seq);
         found.report(subject, sentence);
     }
     for (field, value) in posting.trail_fields().into_iter().chain(details.trail_fields(posting)) {
         let change = row.changes.iter().find(|change| change.field == field);
-        let told = change.and_then(|change| change.after.as_deref());
-        if told != value.as_deref() {
-            let [value, told] = [value.as_deref(), told].map(|it| it.unwrap_or("none"));
+        let logged = change.and_then(|change| change.after.as_deref());
+        if logged != value.as_deref() {
+            let [value, logged] = [value.as_deref(), logged].map(|it| it.unwrap_or("none"));
             let seq = row.seq;
             let sentence = format!(
-                "its {field} is {value}, it was made with {told} by row {seq} of the audit log"
+                "its {field} is {value}, it was made with {logged} by row {seq} of the audit log"
             );
             found.report(subject, sentence);
         }

@@ -75,13 +75,13 @@ pub(super) async fn trail_of(
          ORDER BY a.seq",
         TrailRow::COLUMNS
     );
-    let mut told: BTreeMap<[u8; 16], Vec<TrailRow>> = BTreeMap::new();
+    let mut logged: BTreeMap<[u8; 16], Vec<TrailRow>> = BTreeMap::new();
     for row in db.query(&sql, bounds(numbers)).await? {
         // A row that cannot be read is reported with the audit log.
         let Ok(row) = TrailRow::from_cells(&mut Cells::new(&row)) else { continue };
-        told.entry(row.thing.id()).or_default().push(row);
+        logged.entry(row.thing.id()).or_default().push(row);
     }
-    Ok(told)
+    Ok(logged)
 }
 
 /// Credentials of the keys of a table with these numbers, by their keys. Theirs is a table with the column of the key.
@@ -152,9 +152,9 @@ impl TrailRecord {
         match &self.made {
             None => found.report(subject, "no row of the audit log made it"),
             Some(made) if (made.at, made.by) != (at, by) => {
-                let (at, told) = (at.as_micros(), made.at.as_micros());
+                let (at, logged) = (at.as_micros(), made.at.as_micros());
                 let sentence = format!(
-                    "it was made at {at} by {by}, row {} of the audit log has at {told} by {}",
+                    "it was made at {at} by {by}, row {} of the audit log has at {logged} by {}",
                     made.seq, made.by
                 );
                 found.report(subject, sentence);
@@ -166,9 +166,9 @@ impl TrailRecord {
     /// Compares the moment of a resource that other services create as well, if administration created it.
     pub(super) fn check_moment(&self, subject: Subject, at: Timestamp, found: &mut Verification) {
         let Some(made) = self.made.as_ref().filter(|made| made.at != at) else { return };
-        let (at, told) = (at.as_micros(), made.at.as_micros());
+        let (at, logged) = (at.as_micros(), made.at.as_micros());
         let sentence =
-            format!("it was made at {at}, row {} of the audit log has at {told}", made.seq);
+            format!("it was made at {at}, row {} of the audit log has at {logged}", made.seq);
         found.report(subject, sentence);
     }
 
@@ -181,12 +181,12 @@ impl TrailRecord {
         for (field, value) in fields {
             // A field that was empty at the creation is not in that row.
             let nothing = self.made.as_ref().map(|made| (None, made.seq));
-            let Some((told, seq)) = self.fields.get(field).cloned().or(nothing) else { continue };
-            if told != value {
-                let [value, told] =
-                    [value, told].map(|value| value.unwrap_or_else(|| "none".to_owned()));
+            let Some((logged, seq)) = self.fields.get(field).cloned().or(nothing) else { continue };
+            if logged != value {
+                let [value, logged] =
+                    [value, logged].map(|value| value.unwrap_or_else(|| "none".to_owned()));
                 let sentence =
-                    format!("its {field} is {value}, row {seq} of the audit log has {told}");
+                    format!("its {field} is {value}, row {seq} of the audit log has {logged}");
                 found.report(subject, sentence);
             }
         }
@@ -212,14 +212,14 @@ impl TrailRecord {
                 found.report(subject, sentence);
                 continue;
             }
-            let said = self.end_after(rotation);
+            let logged_end = self.end_after(rotation);
             let ends_at = credential.ends_at.map(Timestamp::as_micros);
-            if said != ends_at {
-                let [said, ends_at] = [said, ends_at]
+            if logged_end != ends_at {
+                let [logged_end, ends_at] = [logged_end, ends_at]
                     .map(|at| at.map_or_else(|| "never".to_owned(), |at| at.to_string()));
                 found.report(
                     subject,
-                    format!("its credential {id} ends {ends_at}, the audit log has {said}"),
+                    format!("its credential {id} ends {ends_at}, the audit log has {logged_end}"),
                 );
             }
         }

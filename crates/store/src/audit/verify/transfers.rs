@@ -88,7 +88,7 @@ impl<'o> Transfers<'o> {
     fn check_moments(&mut self, lines: &[AuditEntry]) {
         let Operation { admitted_at, phase, .. } = self.operation;
         for AuditEntry { transfer, at, .. } in lines {
-            let (said, what) = match transfer.kind {
+            let (recorded, what) = match transfer.kind {
                 TransferKind::Hold => (Some(*admitted_at), "admitted"),
                 // Its hold went back before: the moment of that is not on its row any more.
                 TransferKind::Release if self.operation.is_cancelled_open() => continue,
@@ -97,7 +97,7 @@ impl<'o> Transfers<'o> {
                 | TransferKind::Release
                 | TransferKind::Lapse => (phase.finished_at(), "finished"),
             };
-            if said.is_some_and(|said| said != *at) {
+            if recorded.is_some_and(|recorded| recorded != *at) {
                 self.report(format!("it was {what} at another moment than its transfers say"));
                 return;
             }

@@ -191,7 +191,7 @@ fn a_wallet_is_low_once_for_each_time_that_it_was_raised() {
         let mut book = book(1_000, 0);
         let threshold = Micros::new(i64::try_from(dice.roll(900)).unwrap());
         book.wallets.get_mut(&sample::WALLET).unwrap().low_balance = Some(threshold);
-        let (mut told, mut was_low) = (0, false);
+        let (mut expected, mut was_low) = (0, false);
         for n in 0..200_u128 {
             let amount = i64::try_from(dice.roll(120)).unwrap() + 1;
             // One batch of all: the sum of its moves does not show the steps between.
@@ -205,12 +205,12 @@ fn a_wallet_is_low_once_for_each_time_that_it_was_raised() {
             book.move_wallet(sample::WALLET, balance, moves, n.to_be_bytes());
             let has = book.wallets[&sample::WALLET].available;
             let is_low = has < threshold.max(Micros::new(1));
-            told += usize::from(is_low && !was_low);
+            expected += usize::from(is_low && !was_low);
             was_low = is_low;
         }
         let events: Vec<_> = book.moved.events.iter().map(|event| event.id).collect();
-        assert_eq!(events.len(), told, "seed {seed}");
-        assert_eq!(BTreeSet::from_iter(&events).len(), told, "no two have one id");
+        assert_eq!(events.len(), expected, "seed {seed}");
+        assert_eq!(BTreeSet::from_iter(&events).len(), expected, "no two have one id");
     }
 }
 

@@ -36,17 +36,17 @@ impl ServerDatabase {
         if names.iter().any(|name| !PARAMETERS.contains(name)) {
             return Err(BadDatabaseUrl::Parameter);
         }
-        let said = UrlParts::of(address, names.contains(&"host")).ok_or(BadDatabaseUrl::Server)?;
+        let parts = UrlParts::of(address, names.contains(&"host")).ok_or(BadDatabaseUrl::Server)?;
         // The driver begins with the environment's values; parts that the URL leaves out are set here.
         let mut options: PgConnectOptions = url.parse().map_err(bad)?;
         // Of PGOPTIONS: a URL with options of its own was refused above.
         if options.get_options().is_some() {
             return Err(BadDatabaseUrl::Environment);
         }
-        if !said.port {
+        if !parts.port {
             options = options.port(PORT);
         }
-        if !said.password {
+        if !parts.password {
             // Empty, not missing: for a missing one the driver has looked into PGPASSWORD and ~/.pgpass.
             options = options.password("");
         }

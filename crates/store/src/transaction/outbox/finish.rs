@@ -175,7 +175,8 @@ fn disable(
     let (id, reason) = (of.id, reason.label());
     let members = [("webhook_id", EventValue::text(id)), ("reason", EventValue::text(reason))];
     let data = members.map(|(name, value)| (name, Some(value))).to_vec();
-    let told = NewEvent { id: event_id, kind: EventKind::WebhookDisabled, wallet: of.wallet, data };
+    let disabling =
+        NewEvent { id: event_id, kind: EventKind::WebhookDisabled, wallet: of.wallet, data };
     let disabled = [blob(id.to_bytes()), now.as_micros().into(), reason.into()];
-    [dialect.statement(update, disabled), event::insert(dialect, &told, now)]
+    [dialect.statement(update, disabled), event::insert(dialect, &disabling, now)]
 }
