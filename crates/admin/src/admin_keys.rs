@@ -56,7 +56,7 @@ pub(crate) struct RevokedAdminKey {
     id: String,
 }
 
-const TOLD: &str = "An earlier request with this Idempotency-Key made the key, and its secret was told \
+const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key made the key, and its secret was shown \
     then. If that answer was lost, POST /admin/v1/admin_keys/{id}/rotate with a new Idempotency-Key \
     and `grace_seconds` 0 for another one.";
 
@@ -74,7 +74,7 @@ impl AdminKeyView {
         Self {
             id: issued.id.to_string(),
             key: issued.bearer.map(|bearer| bearer.expose()),
-            notice: replayed.then_some(TOLD),
+            notice: replayed.then_some(SHOWN_BEFORE),
             issued: terms,
         }
     }

@@ -80,7 +80,7 @@ pub(crate) async fn issue(
         caller.accounts().issue_api_keys(&caller.principal, &request, &wallet, &orders).await?;
     let Outcome { thing, replayed } = issued;
     let key = thing.into_iter().next().ok_or_else(|| Problem::new(Code::InternalError))?;
-    Ok(told(key, replayed))
+    Ok(issued_answer(key, replayed))
 }
 
 #[utoipa::path(
@@ -192,7 +192,7 @@ fn changed_key(changed: Outcome<ApiKey>) -> Answer<ApiKeyView> {
     Answer::changed(changed.thing.into(), changed.replayed).edited(edited)
 }
 
-fn told(key: IssuedApiKey, replayed: bool) -> Answer<IssuedKeyView> {
+fn issued_answer(key: IssuedApiKey, replayed: bool) -> Answer<IssuedKeyView> {
     let edited = key.api_key.edited;
     Answer::made(IssuedKeyView::new(key, replayed), replayed).edited(edited)
 }

@@ -52,7 +52,7 @@ impl Problem {
     }
 
     /// Error with a message of its own.
-    pub(crate) fn told(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn with_message(code: Code, message: impl Into<Cow<'static, str>>) -> Self {
         Self { message: message.into(), ..Self::new(code) }
     }
 
@@ -61,12 +61,12 @@ impl Problem {
         param: impl Into<Cow<'static, str>>,
         message: impl Into<Cow<'static, str>>,
     ) -> Self {
-        Self { param: Some(param.into()), ..Self::told(Code::InvalidValue, message) }
+        Self { param: Some(param.into()), ..Self::with_message(Code::InvalidValue, message) }
     }
 
     /// Refusal of a use case to a role.
     pub(crate) fn forbidden(use_case: UseCase, message: String) -> Self {
-        Self { scope: Some(use_case), ..Self::told(Code::Forbidden, message) }
+        Self { scope: Some(use_case), ..Self::with_message(Code::Forbidden, message) }
     }
 
     /// Code of the error.

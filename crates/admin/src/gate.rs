@@ -122,7 +122,7 @@ impl Gate {
     /// A place for a report, until it is dropped: few are read at once, for all keys together.
     pub(crate) fn begin_report(&self, principal: &Principal) -> Result<Place, Problem> {
         let place = self.reports.enter(principal.actor);
-        place.ok_or_else(|| Problem::told(Code::TooManyRequests, REPORT_RUNS))
+        place.ok_or_else(|| Problem::with_message(Code::TooManyRequests, REPORT_RUNS))
     }
 
     async fn admit(
@@ -168,7 +168,7 @@ impl Gate {
         let peer = group(address);
         self.unknown.check(bearer, peer).map_err(|refusal| match refusal {
             LookupRefusal::Gone => invalid(),
-            LookupRefusal::TooMany => Problem::told(Code::TooManyRequests, MANY_UNKNOWN),
+            LookupRefusal::TooMany => Problem::with_message(Code::TooManyRequests, MANY_UNKNOWN),
         })?;
         let principal = self.accounts.authenticate(bearer, Some(address.to_string())).await;
         match &principal {

@@ -25,7 +25,7 @@ use crate::value::{Moment, PersonStateLabel, RoleLabel, parse, parse_some};
 /// Path of a link below the address of its console.
 const LINK_PATH: &str = "/link/";
 
-const TOLD: &str = "No link was made: an earlier request with this Idempotency-Key made it and was told \
+const SHOWN_BEFORE: &str = "No link was made: an earlier request with this Idempotency-Key made it and showed it \
     it then, or the person has the role already. POST /admin/v1/people/{id}/link with a new \
     Idempotency-Key makes another one.";
 
@@ -135,14 +135,14 @@ pub(crate) struct InvitedPerson {
 debug_as!(InvitedPerson as it: "InvitedPerson({})", it.id);
 
 impl InvitedPerson {
-    fn new(caller: &Caller, told: InvitationWithLink, roles: &[Role]) -> Self {
-        let url = told.link.map(|token| {
+    fn new(caller: &Caller, invitation: InvitationWithLink, roles: &[Role]) -> Self {
+        let url = invitation.link.map(|token| {
             let origin = caller.gate.options.origin_for(roles).unwrap_or_default();
             let token = token.expose();
             format!("{origin}{LINK_PATH}{token}")
         });
-        let notice = url.is_none().then_some(TOLD);
-        Self { id: told.person.to_string(), url, notice }
+        let notice = url.is_none().then_some(SHOWN_BEFORE);
+        Self { id: invitation.person.to_string(), url, notice }
     }
 }
 
@@ -238,8 +238,11 @@ pub(crate) async fn invite(
         role: body.role.into(),
         reach: reach(body.wallet_id.as_deref())?,
     };
-    let told = caller.accounts().invite_person(&caller.principal, &request, &new).await?;
-    Ok(Answer::made(InvitedPerson::new(&caller, told.thing, &[new.role]), told.replayed))
+    let invitation = caller.accounts().invite_person(&caller.principal, &request, &new).await?;
+    Ok(Answer::made(
+        InvitedPerson::new(&caller, invitation.thing, &[new.role]),
+        invitation.replayed,
+    ))
 }
 
 #[utoipa::path(
@@ -278,11 +281,11 @@ pub(crate) async fn show(caller: Caller) -> Reply<PersonView> {
 /// password by the link; an owner's link is created only with direct database access.
 pub(crate) async fn renew_link(caller: Caller, change: Change<ReasonBody>) -> Reply<InvitedPerson> {
     let id = caller.id()?;
-    let told = caller.accounts().renew_link(&caller.principal, &change.request, id).await?;
+    let invitation = caller.accounts().renew_link(&caller.principal, &change.request, id).await?;
     // The link exists by here and is shown this once: it is shown even if the roles cannot be read.
     let person = caller.accounts().person(&caller.principal, id).await;
     let roles = person.map_or_else(|_unread| Vec::new(), |person| person.roles());
-    Ok(Answer::changed(InvitedPerson::new(&caller, told.thing, &roles), told.replayed))
+    Ok(Answer::changed(InvitedPerson::new(&caller, invitation.thing, &roles), invitation.replayed))
 }
 
 #[utoipa::path(

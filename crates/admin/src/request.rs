@@ -102,8 +102,8 @@ pub(crate) fn read_query<T: DeserializeOwned>(query: &str) -> Result<T, Problem>
 
 /// The member that an error is about: its path, or the name that an unknown or missing one has.
 fn named(path: &str, error: &impl std::fmt::Display) -> String {
-    let told = error.to_string();
-    let quoted = told.split('`').nth(1).filter(|_name| told.contains(" field `"));
+    let message = error.to_string();
+    let quoted = message.split('`').nth(1).filter(|_name| message.contains(" field `"));
     match (path, quoted) {
         (".", Some(name)) => name.to_owned(),
         (".", None) => "body".to_owned(),
@@ -312,11 +312,14 @@ fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             let param = named(&error.path().to_string(), inner);
             Problem::invalid(param, format!("The body cannot stand: {inner}."))
         } else {
-            Problem::told(Code::InvalidJson, format!("The body is not JSON: {inner}."))
+            Problem::with_message(Code::InvalidJson, format!("The body is not JSON: {inner}."))
         }
     })?;
     json.end().map_err(|error| {
-        Problem::told(Code::InvalidJson, format!("The body is not one JSON object: {error}."))
+        Problem::with_message(
+            Code::InvalidJson,
+            format!("The body is not one JSON object: {error}."),
+        )
     })?;
     Ok(read)
 }

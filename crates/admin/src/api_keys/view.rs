@@ -167,7 +167,7 @@ pub(crate) struct IssuedKeyView {
     api_key: ApiKeyView,
 }
 
-const TOLD: &str = "An earlier request with this Idempotency-Key made the key, and its secret was told \
+const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key made the key, and its secret was shown \
     then. If that answer was lost, POST /admin/v1/api_keys/{id}/rotate with a new Idempotency-Key and \
     `grace_seconds` 0 for another one.";
 
@@ -175,7 +175,7 @@ impl IssuedKeyView {
     pub(super) fn new(issued: IssuedApiKey, replayed: bool) -> Self {
         Self {
             key: issued.bearer.map(|bearer| bearer.expose()),
-            notice: replayed.then_some(TOLD),
+            notice: replayed.then_some(SHOWN_BEFORE),
             previous_ends_at: issued.others_end_at.map(Moment),
             api_key: issued.api_key.into(),
         }

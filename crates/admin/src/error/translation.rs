@@ -22,11 +22,11 @@ impl From<AccountsError> for Problem {
             ),
             AccountsError::NotFound(kind) => {
                 let message = format!("There is no such {kind}, or none that this key reaches.");
-                Self::told(Code::NotFound, message)
+                Self::with_message(Code::NotFound, message)
             }
             // Requests name resources by id here, which is never ambiguous.
             error @ AccountsError::Ambiguous(_) => {
-                Self::told(Code::InvalidValue, sentence(&error.to_string()))
+                Self::with_message(Code::InvalidValue, sentence(&error.to_string()))
             }
             AccountsError::Invalid { field, message } => Self::invalid(field, sentence(&message)),
             AccountsError::Refused(refusal) => Self::from(refusal),
@@ -34,14 +34,14 @@ impl From<AccountsError> for Problem {
                 Self { retry_after, ..Self::new(Code::TooManyCreations) }
             }
             error @ AccountsError::ExportTooLarge { .. } => {
-                Self::told(Code::ExportTooLarge, sentence(&error.to_string()))
+                Self::with_message(Code::ExportTooLarge, sentence(&error.to_string()))
             }
             AccountsError::ExportsBusy => {
                 Self { retry_after: EXPORT_RETRY_SECONDS, ..Self::new(Code::TooManyExports) }
             }
             error @ AccountsError::ExportInProgress(_) => Self {
                 retry_after: EXPORT_RETRY_SECONDS,
-                ..Self::told(Code::TooManyExports, sentence(&error.to_string()))
+                ..Self::with_message(Code::TooManyExports, sentence(&error.to_string()))
             },
             error @ AccountsError::NoSecret => logged(Code::InternalError, &error),
             AccountsError::NoRandom(cause) => logged(Code::InternalError, &*cause),
@@ -63,17 +63,17 @@ impl From<AuthenticationError> for Problem {
 impl From<AccountRefusal> for Problem {
     fn from(refusal: AccountRefusal) -> Self {
         use AccountRefusal as Refusal;
-        let told = sentence(&refusal.to_string());
+        let reason = sentence(&refusal.to_string());
         let about = |param: &'static str, code, remedy: &str| Self {
             param: Some(param.into()),
-            ..Self::told(code, format!("{told} {remedy}"))
+            ..Self::with_message(code, format!("{reason} {remedy}"))
         };
         match refusal {
             Refusal::RequestKeyConflict => Self::new(Code::IdempotencyKeyConflict),
             Refusal::PostingConflict(known) => posting_conflict(&known),
             Refusal::ExternalReferenceConflict(posting) => reference_conflict(posting),
-            Refusal::CurrencyMismatch { .. } => Self::invalid("currency", told),
-            Refusal::ReferenceNotAscii(field) => Self::invalid(field, told),
+            Refusal::CurrencyMismatch { .. } => Self::invalid("currency", reason),
+            Refusal::ReferenceNotAscii(field) => Self::invalid(field, reason),
             Refusal::NoWallet
             | Refusal::NoApiKey
             | Refusal::NoOperation
@@ -81,14 +81,14 @@ impl From<AccountRefusal> for Problem {
             | Refusal::NoPerson
             | Refusal::NoWebhook
             | Refusal::NoJob
-            | Refusal::NoDelivery => Self::told(Code::NotFound, told),
+            | Refusal::NoDelivery => Self::with_message(Code::NotFound, reason),
             Refusal::WebhookDisabled => Self::new(Code::WebhookDisabled),
             Refusal::TooManyWebhooks => Self::new(Code::TooManyWebhooks),
-            Refusal::BoundReached { kind, .. } => bound_reached(kind, &told),
+            Refusal::BoundReached { kind, .. } => bound_reached(kind, &reason),
             Refusal::TooManyCredentials => Self::new(Code::CredentialsMax),
-            Refusal::TooManyModels(_) => Self::invalid("models", told),
-            Refusal::PostingTooLarge => Self::invalid("amount_micros", told),
-            Refusal::JobPending(_) => job_pending(&told),
+            Refusal::TooManyModels(_) => Self::invalid("models", reason),
+            Refusal::PostingTooLarge => Self::invalid("amount_micros", reason),
+            Refusal::JobPending(_) => job_pending(&reason),
             Refusal::JobStarted => Self::new(Code::JobStarted),
             Refusal::TooManyTests => Self::new(Code::TooManyTests),
             Refusal::NameTaken(_) => about("name", Code::NameTaken, "Choose another one."),
@@ -111,9 +111,9 @@ impl From<AccountRefusal> for Problem {
             Refusal::AllowanceSpent { .. } => {
                 about("amount_micros", Code::AllowanceSpent, "Refund less, or ask finance.")
             }
-            Refusal::EndPassed => Self::invalid("ends_at", told),
-            Refusal::KeySpendUnset => Self::told(Code::BoundNotSet, told),
-            Refusal::KeySpendExceeded(_) => Self::invalid("spend_micros", told),
+            Refusal::EndPassed => Self::invalid("ends_at", reason),
+            Refusal::KeySpendUnset => Self::with_message(Code::BoundNotSet, reason),
+            Refusal::KeySpendExceeded(_) => Self::invalid("spend_micros", reason),
             Refusal::ApiKeyRevoked => Self::new(Code::ApiKeyRevoked),
             Refusal::ApiKeyEnded => Self::new(Code::ApiKeyEnded),
             Refusal::AdminKeyEnded => Self::new(Code::AdminKeyEnded),
@@ -128,20 +128,20 @@ impl From<AccountRefusal> for Problem {
             | Refusal::SignInFirst
             | Refusal::PasswordMissing
             | Refusal::PasswordChanged
-            | Refusal::OwnerExists => Self::told(Code::InvalidValue, told),
+            | Refusal::OwnerExists => Self::with_message(Code::InvalidValue, reason),
         }
     }
 }
 
-fn bound_reached(kind: BoundedKind, told: &str) -> Problem {
+fn bound_reached(kind: BoundedKind, reason: &str) -> Problem {
     let (remedy, setting) = (kind.remedy(), kind.setting());
-    let message = format!("{told} First {remedy}, or have the operator raise {setting}.");
-    Problem::told(Code::WalletBoundReached, message)
+    let message = format!("{reason} First {remedy}, or have the operator raise {setting}.");
+    Problem::with_message(Code::WalletBoundReached, message)
 }
 
-fn job_pending(told: &str) -> Problem {
-    let message = format!("{told} Wait for it, or cancel it while it is queued.");
-    Problem::told(Code::JobPending, message)
+fn job_pending(reason: &str) -> Problem {
+    let message = format!("{reason} Wait for it, or cancel it while it is queued.");
+    Problem::with_message(Code::JobPending, message)
 }
 
 fn wallet_not_empty(available: Micros, held: Micros) -> Problem {
@@ -149,14 +149,14 @@ fn wallet_not_empty(available: Micros, held: Micros) -> Problem {
         "The wallet has {available} available and {held} held. Wait for what is held, and adjust what is \
          available to 0."
     );
-    Problem::told(Code::WalletNotEmpty, message)
+    Problem::with_message(Code::WalletNotEmpty, message)
 }
 
 fn posting_conflict(known: &Posting) -> Problem {
     let (id, what) = (known.id, described(known));
     let message =
         format!("The Idempotency-Key {id} is {what} already. Send this one with a new key.");
-    Problem::told(Code::IdempotencyKeyConflict, message)
+    Problem::with_message(Code::IdempotencyKeyConflict, message)
 }
 
 fn reference_conflict(posting: PostingId) -> Problem {
@@ -166,7 +166,7 @@ fn reference_conflict(posting: PostingId) -> Problem {
     );
     Problem {
         param: Some("external_reference".into()),
-        ..Problem::told(Code::ExternalReferenceConflict, message)
+        ..Problem::with_message(Code::ExternalReferenceConflict, message)
     }
 }
 

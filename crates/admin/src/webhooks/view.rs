@@ -129,14 +129,14 @@ struct SecretView(String);
 
 debug_as!(SecretView: "SecretView(…)");
 
-const TOLD: &str = "An earlier request with this Idempotency-Key made the secret, and it was told then. \
+const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key made the secret, and it was shown then. \
     If that answer was lost, POST /admin/v1/webhooks/{id}/rotate with a new Idempotency-Key for another \
     one.";
 
 impl MadeWebhook {
     /// A webhook in the answer to its creator, or to the caller who rotated it.
     pub(crate) fn new(WebhookWithSecret { record, secret }: WebhookWithSecret) -> Self {
-        let notice = secret.is_none().then_some(TOLD);
+        let notice = secret.is_none().then_some(SHOWN_BEFORE);
         // A caller who may create one may change it.
         let webhook = WebhookView::new(record, Role::Owner);
         Self {
