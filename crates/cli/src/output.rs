@@ -89,6 +89,6 @@ pub(crate) fn prompt(question: &str) -> Result {
 /// Prints a note for a person, apart from the answer. If standard error is gone it has no reader.
 pub fn note(text: &str) {
     // Not `eprintln!`, which panics if standard error is closed.
-    let told = writeln!(io::stderr().lock(), "{text}");
-    drop(told);
+    let written = writeln!(io::stderr().lock(), "{text}");
+    drop(written);
 }

@@ -60,10 +60,10 @@ pub(super) async fn run(context: &CommandContext<'_>, command: arguments::AdminK
     let done = context.change(nothing, &change).await?.thing;
     let mut fields = vec![("id", text(&done, "id"))];
     let key = some_text(&done, "key");
-    let is_told = key.is_some();
+    let is_shown = key.is_some();
     fields.extend(key.map(|key| ("key", key)));
     context.output.object(&done, &fields)?;
-    if is_told {
+    if is_shown {
         note("keep the key now: it is not stored and is not shown again");
     } else if done.get("notice").is_some() {
         note(

@@ -63,16 +63,16 @@ async fn find(
         }
         Output::Json | Output::Table | Output::Plain => Some(IN_FILE),
     };
-    let mut told = Instant::now();
-    let tell = move |Progress { part, done, of }: Progress| {
+    let mut printed = Instant::now();
+    let print_progress = move |Progress { part, done, of }: Progress| {
         // A short audit ends before its first line; with the option for it, the end of each part is printed.
-        let is_due = every.is_some_and(|every| told.elapsed() >= every);
+        let is_due = every.is_some_and(|every| printed.elapsed() >= every);
         if is_due || (progress && done >= of) {
             note(&format!("{part}: {done} of {of}"));
-            told = Instant::now();
+            printed = Instant::now();
         }
     };
-    let found = store.verify_by(options, tell).await;
+    let found = store.verify_by(options, print_progress).await;
     Ok(found.context("the ledger could not be read to its end")?)
 }
 

@@ -65,10 +65,10 @@ pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Person
         Some(url) => with(done, "url", url.as_str()),
         None => done,
     };
-    let is_told = url.is_some();
+    let is_shown = url.is_some();
     fields.extend(url.map(|url| ("url", url)));
     context.output.object(&done, &fields)?;
-    if is_told {
+    if is_shown {
         note(
             "hand the link over now: it is not shown again, can be used once, and ends in 24 hours",
         );

@@ -178,8 +178,8 @@ fn cell(thing: &Value, name: &str) -> String {
     match member(thing, name) {
         _ if name.ends_with(MICROS) => amount(thing, name),
         Value::Object(rates) if name.starts_with(MICROS_BY_KIND) => {
-            let told = by_kind(rates);
-            if told.is_empty() { NOTHING.to_owned() } else { told.join(", ") }
+            let amounts = by_kind(rates);
+            if amounts.is_empty() { NOTHING.to_owned() } else { amounts.join(", ") }
         }
         // Parts are shown by their names: --json has all of them.
         Value::Array(parts) if parts.is_empty() => NOTHING.to_owned(),
@@ -192,20 +192,21 @@ fn cell(thing: &Value, name: &str) -> String {
 
 /// Amounts by kind of unit, those that are not zero.
 fn by_kind(rates: &Map<String, Value>) -> Vec<String> {
-    let told = rates.iter().filter(|(_kind, rate)| rate.as_i64() != Some(0));
-    told.map(|(kind, rate)| match rate.as_i64() {
-        Some(micros) => format!("{kind} {}", Micros::new(micros)),
-        None => format!("{kind} {rate}"),
-    })
-    .collect()
+    let amounts = rates.iter().filter(|(_kind, rate)| rate.as_i64() != Some(0));
+    amounts
+        .map(|(kind, rate)| match rate.as_i64() {
+            Some(micros) => format!("{kind} {}", Micros::new(micros)),
+            None => format!("{kind} {rate}"),
+        })
+        .collect()
 }
 
 /// Rates of prompts that are longer than a threshold.
 fn tier(tier: &Value) -> Option<String> {
     let above = some_text(tier, "above_prompt_tokens")?;
     let rates = ["micros_per_million", "micros_each"].map(|name| member(tier, name).as_object());
-    let told: Vec<_> = rates.into_iter().flatten().flat_map(by_kind).collect();
-    Some(format!("above {above}: {}", told.join(" ")))
+    let amounts: Vec<_> = rates.into_iter().flatten().flat_map(by_kind).collect();
+    Some(format!("above {above}: {}", amounts.join(" ")))
 }
 
 /// A part of a resource: its name, or the field that it is about.

@@ -103,7 +103,7 @@ async fn on_server(context: &CommandContext<'_>, order: VerificationOrder) -> Re
 /// Waits until the job has ended, and prints its progress.
 async fn wait(context: &CommandContext<'_>, id: &str, is_quiet: bool) -> Result<Value> {
     let every = if io::stderr().is_terminal() { ON_TERMINAL } else { IN_FILE };
-    let mut told = Instant::now();
+    let mut printed = Instant::now();
     loop {
         let found = context.client.get(&format!("/jobs/{id}"), &[]).await;
         let nothing = format!("the job goes on, `holdfast job show {id}` shows it");
@@ -112,9 +112,9 @@ async fn wait(context: &CommandContext<'_>, id: &str, is_quiet: bool) -> Result<
         if !matches!(&*state, "queued" | "running") {
             return Ok(job);
         }
-        if !is_quiet && told.elapsed() >= every {
+        if !is_quiet && printed.elapsed() >= every {
             note(&format!("{state}: {} of {}", text(&job, "done"), text(&job, "of")));
-            told = Instant::now();
+            printed = Instant::now();
         }
         tokio::time::sleep(POLL_INTERVAL).await;
     }

@@ -81,9 +81,9 @@ pub(super) async fn run(context: &CommandContext<'_>, command: Webhook) -> Resul
             });
             let change = why.post("/webhooks", body);
             let nothing = "no webhook was made".to_owned();
-            tell(context, &WebhookOrder { change, nothing, shown: &WEBHOOKS }).await
+            change_and_show(context, &WebhookOrder { change, nothing, shown: &WEBHOOKS }).await
         }
-        Webhook::Change(command) => tell(context, &order(command)).await,
+        Webhook::Change(command) => change_and_show(context, &order(command)).await,
     }
 }
 
@@ -130,18 +130,18 @@ fn order(command: WebhookChange) -> WebhookOrder {
 }
 
 /// Makes a change and shows the webhook after it, with its secret if the change created one.
-async fn tell(
+async fn change_and_show(
     context: &CommandContext<'_>,
     WebhookOrder { change, nothing, shown }: &WebhookOrder,
 ) -> Result {
     let done = context.change(nothing, change).await?;
     let mut fields = shown.fields(&done.thing);
     let secret = some_text(&done.thing, "secret");
-    let is_told = secret.is_some();
+    let is_shown = secret.is_some();
     fields.extend(secret.map(|secret| ("secret", secret)));
     let lost = done.thing.get("notice").is_some();
     context.output.object(&done.thing, &fields)?;
-    if is_told {
+    if is_shown {
         note("keep the secret now: it is not stored and is not shown again");
     } else if lost {
         note(

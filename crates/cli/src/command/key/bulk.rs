@@ -49,7 +49,7 @@ const ROTATIONS_MAX: u32 = 100;
 const OTHERS: u32 = 0o077;
 
 const NOT_ITS_FILE: &str = "these keys were issued before, and the file of --secrets has not all that was \
-    told then: name that run's file, or give --rotate-missing, which ends the secrets that it has not";
+    added then: name that run's file, or give --rotate-missing, which ends the secrets that it has not";
 
 /// A key to be issued: a line of the file.
 struct Line {
@@ -100,7 +100,7 @@ pub(super) async fn issue(
         let done = context.client.change(&change).await;
         let done = done.map_err(|error| stopped(error.of_part("the next keys")))?;
         let made = member(&done.thing, "data").as_array().map_or(&[][..], Vec::as_slice);
-        let mut told = Vec::with_capacity(made.len());
+        let mut added = Vec::with_capacity(made.len());
         let missing: Vec<_> =
             made.iter().filter(|api_key| !secrets.has(&text(api_key, "id"))).collect();
         if done.replayed && !missing.is_empty() {
@@ -117,9 +117,9 @@ pub(super) async fn issue(
                     rotate(context, &keys, api_key, asked.reason.as_ref()).await.map_err(stopped)?
                 }
             };
-            told.push([text(api_key, "id"), text(api_key, "name"), secret]);
+            added.push([text(api_key, "id"), text(api_key, "name"), secret]);
         }
-        secrets.append(&told).map_err(|error| stopped(error.into()))?;
+        secrets.append(&added).map_err(|error| stopped(error.into()))?;
         issued += part.len();
         note(&format!("{issued} of {}", lines.len()));
     }

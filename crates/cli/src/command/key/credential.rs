@@ -15,7 +15,7 @@ use crate::output::note;
 use crate::view::{member, text, with};
 
 const KEEP: &str = "keep the key now: it is not stored and is not shown again";
-const TOLD: &str =
+const SHOWN_BEFORE: &str =
     "it had been issued before, and its secret is not stored: `holdfast key rotate` makes another";
 
 pub(super) async fn issue(context: &CommandContext<'_>, asked: &arguments::Issue) -> Result {
@@ -46,9 +46,9 @@ pub(super) async fn issue(context: &CommandContext<'_>, asked: &arguments::Issue
         ("expires_at", text(&issued, "ends_at")),
         ("key", text(&issued, "key")),
     ];
-    let is_told = member(&issued, "key").is_string();
+    let is_shown = member(&issued, "key").is_string();
     context.output.object(&printed(issued), &made)?;
-    note(if is_told { KEEP } else { TOLD });
+    note(if is_shown { KEEP } else { SHOWN_BEFORE });
     Ok(())
 }
 
@@ -149,9 +149,9 @@ pub(super) async fn rotate(
         ("previous_ends_at", text(&rotated, "previous_ends_at")),
         ("key", text(&rotated, "key")),
     ];
-    let is_told = member(&rotated, "key").is_string();
+    let is_shown = member(&rotated, "key").is_string();
     context.output.object(&printed(rotated), &made)?;
-    note(if is_told { KEEP } else { TOLD });
+    note(if is_shown { KEEP } else { SHOWN_BEFORE });
     // Stored answers are sealed with the secret of the credential of their request.
     note("answers that were sealed for an earlier credential open only with that one");
     Ok(())
