@@ -420,9 +420,9 @@ fn a_database_of_a_server_needs_secrets() {
         panic!()
     };
     let texts: Vec<_> = mistakes.iter().map(Mistake::to_string).collect();
-    let said = "HOLDFAST_DATABASE_URL is for PostgreSQL, where `server.secrets` is required: make a \
+    let message = "HOLDFAST_DATABASE_URL is for PostgreSQL, where `server.secrets` is required: make a \
         secret with `openssl rand -hex 32`, and give the same one to every node";
-    assert_eq!(texts, [said]);
+    assert_eq!(texts, [message]);
     let secret = "0123456789abcdef0123456789abcdef";
     let config = format!("[server]\nsecrets = [\"{secret}\"]\n{LEAST}");
     let config = parse(

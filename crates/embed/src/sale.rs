@@ -278,7 +278,7 @@ impl Inner {
             let claimed = membership.conduct(&PAUSE).perform(&offered, run).await;
             let is_outdated = matches!(claimed, Err(ClaimError::Commit(CommitError::LimitsEdited)));
             if !is_outdated || offer == OFFERS_MAX {
-                return Ok(self.told(claimed?, has_run.into_inner()));
+                return Ok(self.sale_of(claimed?, has_run.into_inner()));
             }
             let payer = self.payer(&order).await?;
             claim = claim.limited(payer.limits, payer.limits_revision, 0);
@@ -308,7 +308,7 @@ impl Inner {
         Ok(Payer { wallet: wallet.id, limits, limits_revision: revision })
     }
 
-    fn told(&self, claimed: ClaimOutcome, has_run: bool) -> Sale {
+    fn sale_of(&self, claimed: ClaimOutcome, has_run: bool) -> Sale {
         match claimed {
             ClaimOutcome::Ended(found) => self.ended(found.snapshot, found.moved && has_run),
             ClaimOutcome::TooSoon(snapshot) => self.ended(*snapshot, false),

@@ -196,22 +196,22 @@ impl App {
 /// Prints the addresses for callers, once they are open, and notifies the supervisor.
 fn announce(addresses: &Addresses) -> Result<(), CommandFailure> {
     if let Some(admin) = addresses.admin {
-        say(&format!("holdfast admin listens on http://{admin}"))?;
+        print(&format!("holdfast admin listens on http://{admin}"))?;
     }
     if let Some(console) = addresses.console {
-        say(&format!("holdfast console listens on http://{console}"))?;
+        print(&format!("holdfast console listens on http://{console}"))?;
     }
     if let Some(node) = addresses.node {
-        say(&format!("holdfast node listens on http://{node}"))?;
+        print(&format!("holdfast node listens on http://{node}"))?;
     }
-    say(&format!("holdfast listens on http://{}", addresses.public))?;
+    print(&format!("holdfast listens on http://{}", addresses.public))?;
     tracing::info!(listen = %addresses.public, version = env!("CARGO_PKG_VERSION"), "serving");
     supervisor::notify(NotifyState::Ready);
     Ok(())
 }
 
 /// Prints a line; a server goes on if its output is closed.
-pub(crate) fn say(text: &str) -> Result<(), CommandFailure> {
+pub(crate) fn print(text: &str) -> Result<(), CommandFailure> {
     match line(text) {
         Err(CommandFailure::NobodyReads) => Ok(()),
         printed => printed,

@@ -10,7 +10,7 @@ use holdfast_sidecar::{HangUpPolicy, IdenticalCalls, JournalOptions, Options, Si
 use tokio_util::sync::CancellationToken;
 
 use crate::core_dump;
-use crate::serve::{Signals, allow_sidecar, listen, say};
+use crate::serve::{Signals, allow_sidecar, listen, print};
 use crate::telemetry;
 use holdfast_cli::arguments::{self, HangUp, Identical};
 use holdfast_cli::failure::{CommandFailure, Status};
@@ -45,7 +45,7 @@ pub(crate) async fn run(order: arguments::Sidecar) -> Result<(), CommandFailure>
     })?;
     let address = listener.local_addr().context("no local address")?;
     let sidecar = Sidecar::open(options).context("the sidecar was not started")?;
-    say(&format!("holdfast sidecar listens on http://{address}"))?;
+    print(&format!("holdfast sidecar listens on http://{address}"))?;
     let shutdown = CancellationToken::new();
     let mut serving = std::pin::pin!(holdfast_sidecar::serve(listener, sidecar, shutdown.clone()));
     tokio::select! {

@@ -29,13 +29,13 @@ use crate::route::UsageRoute;
 
 /// A request for usage: the caller, its query, and the time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct UsageAsk<'a> {
+pub(crate) struct UsageRequest<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) uri: &'a Uri,
     pub(crate) now: Timestamp,
 }
 
-impl UsageAsk<'_> {
+impl UsageRequest<'_> {
     /// The calling API key.
     const fn api_key(&self) -> ApiKeyId {
         self.caller.api_key.id
@@ -58,20 +58,23 @@ impl UsageAsk<'_> {
 pub(crate) async fn answer(
     route: UsageRoute,
     reports: &dyn HolderReports,
-    ask: UsageAsk<'_>,
+    request: UsageRequest<'_>,
 ) -> Result<HttpResponse, Problem> {
     match route {
-        UsageRoute::Own => usage(reports, ask).await,
-        UsageRoute::Completions => completions(reports, ask).await,
-        UsageRoute::Costs => costs(reports, ask).await,
+        UsageRoute::Own => usage(reports, request).await,
+        UsageRoute::Completions => completions(reports, request).await,
+        UsageRoute::Costs => costs(reports, request).await,
     }
 }
 
 /// `GET /v1/usage`
-async fn usage(reports: &dyn HolderReports, ask: UsageAsk<'_>) -> Result<HttpResponse, Problem> {
-    let UsageQuery { interval, by_model, from, to } = UsageQuery::read(ask.uri, ask.now)?;
-    let wallet = ask.wallet();
-    let scope = wallet.map_or(UsageScope::ApiKey(ask.api_key()), UsageScope::Wallet);
+async fn usage(
+    reports: &dyn HolderReports,
+    request: UsageRequest<'_>,
+) -> Result<HttpResponse, Problem> {
+    let UsageQuery { interval, by_model, from, to } = UsageQuery::read(request.uri, request.now)?;
+    let wallet = request.wallet();
+    let scope = wallet.map_or(UsageScope::ApiKey(request.api_key()), UsageScope::Wallet);
     let found = read(reports, UsageRequest { scope, interval, from, to }).await?;
     let mut sums = BTreeMap::new();
     for usage in found {
@@ -79,17 +82,17 @@ async fn usage(reports: &dyn HolderReports, ask: UsageAsk<'_>) -> Result<HttpRes
         add(&mut sums, (usage.start, model, usage.currency.to_string()), usage);
     }
     let data = sums.values().map(|usage| UsageIntervalView::of(usage, interval, by_model));
-    let view = UsageReportView::of((ask.api_key(), wallet), [from, to], data.collect());
+    let view = UsageReportView::of((request.api_key(), wallet), [from, to], data.collect());
     Ok(json(StatusCode::OK, render(&view)))
 }
 
 /// `GET /v1/organization/usage/completions`
 async fn completions(
     reports: &dyn HolderReports,
-    ask: UsageAsk<'_>,
+    request: UsageRequest<'_>,
 ) -> Result<HttpResponse, Problem> {
-    let query = ask.buckets(OpenAiEndpoint::Completions)?;
-    let api_key = query.has(Group::ApiKey).then_some(ask.api_key());
+    let query = request.buckets(OpenAiEndpoint::Completions)?;
+    let api_key = query.has(Group::ApiKey).then_some(request.api_key());
     let has_model = query.has(Group::Model);
     let page = buckets(reports, &query).await?;
     let page = page.map(|usage| CompletionsUsageView::of(usage, api_key, has_model));
@@ -97,9 +100,12 @@ async fn completions(
 }
 
 /// `GET /v1/organization/costs`
-async fn costs(reports: &dyn HolderReports, ask: UsageAsk<'_>) -> Result<HttpResponse, Problem> {
-    let query = ask.buckets(OpenAiEndpoint::Costs)?;
-    let api_key = query.has(Group::ApiKey).then_some(ask.api_key());
+async fn costs(
+    reports: &dyn HolderReports,
+    request: UsageRequest<'_>,
+) -> Result<HttpResponse, Problem> {
+    let query = request.buckets(OpenAiEndpoint::Costs)?;
+    let api_key = query.has(Group::ApiKey).then_some(request.api_key());
     let has_model = query.has(Group::Model);
     let page = buckets(reports, &query).await?;
     let page = page.map(|usage| {

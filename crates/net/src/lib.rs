@@ -46,7 +46,7 @@ pub use crate::one_shot::one_shot;
 pub use crate::peers::{BadNetwork, Network, client, client_beyond, group};
 pub use crate::proxy::{BadProxy, Proxies};
 pub use crate::refusals::RefusalLog;
-pub use crate::retry_after::{asks_for_pause, clock, time_until};
+pub use crate::retry_after::{clock, requests_pause, time_until};
 pub use crate::roots::tls;
 pub use crate::server_client::{PassedAnswer, PassedFailure, ServerClient};
 pub use crate::socket::AbortSignal;

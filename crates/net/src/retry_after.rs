@@ -38,7 +38,7 @@ const DATE_FORM: &[BorrowedFormatItem<'_>] = format_description!(
 
 /// Returns `true` for a status that is about the server and not about the request: a pause with any
 /// other status is ignored.
-pub fn asks_for_pause(status: StatusCode) -> bool {
+pub fn requests_pause(status: StatusCode) -> bool {
     matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
 }
 
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn only_429_and_503_have_a_pause() {
         let asking: Vec<_> = (100..1_000)
-            .filter(|status| asks_for_pause(StatusCode::from_u16(*status).unwrap()))
+            .filter(|status| requests_pause(StatusCode::from_u16(*status).unwrap()))
             .collect();
         assert_eq!(asking, [429, 503]);
     }

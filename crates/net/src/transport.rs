@@ -47,7 +47,7 @@ pub(crate) use self::pool::ResponseBody;
 use self::pool::{BoxError, Pool, PooledConnection, RequestTarget};
 pub use self::unsent::UnsentCause;
 use crate::proxy::Proxies;
-use crate::retry_after::{asks_for_pause, pause, retry_after};
+use crate::retry_after::{pause, requests_pause, retry_after};
 
 /// Time limit of a probe's connection; a call brings its own.
 const CONNECT_MAX: Duration = Duration::from_secs(60);
@@ -167,7 +167,7 @@ impl Transport {
         let (head, body, is_relayed) = self.exchange(request, connect, sending).await?;
         let retry_after = match head.status {
             StatusCode::OK => None,
-            status if asks_for_pause(status) => pause(&head.headers),
+            status if requests_pause(status) => pause(&head.headers),
             _other => retry_after(&head.headers),
         };
         let (status, ahead, body) = (head.status, Bytes::new(), AnswerBody::new(body));

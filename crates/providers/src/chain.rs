@@ -107,8 +107,8 @@ impl ChainProvider {
     /// Reads the server's answer to a request without a key, which starts no run and is free of charge. Cancel
     /// safe.
     pub async fn probe_keys(&self) -> KeyUse {
-        let asked = tokio::time::timeout(KEYS_TIME_MAX, self.keyless()).await;
-        let found = asked.unwrap_or(KeyUse::Unknown);
+        let answered = tokio::time::timeout(KEYS_TIME_MAX, self.keyless()).await;
+        let found = answered.unwrap_or(KeyUse::Unknown);
         if found == KeyUse::Required {
             // Relaxed: a latch that guards no other memory.
             self.keeps_keys.store(true, Ordering::Relaxed);
@@ -164,7 +164,7 @@ impl ChainProvider {
     }
 
     /// Sends the request once, and reads the answer to its end.
-    async fn ask(
+    async fn send(
         &self,
         keyed: &KeyedRequest,
         call: &Call,
@@ -267,13 +267,13 @@ impl Provider for ChainProvider {
         let keyed = KeyedRequest { request: request.map(Bytes::from), key };
         let resumed = Arc::new(ResumedAdapter::new(call));
         let sink = &mut AnswerSink::new(sink);
-        let (mut ask, mut pause) = (Ask::First, Pause::default());
+        let (mut send, mut pause) = (Ask::First, Pause::default());
         loop {
             // In a box: the task of every other kind of call would have room for it.
-            let asked = Box::pin(self.ask(&keyed, call, &resumed, sink)).await;
-            let (AskReport { outcome, retry_after }, usage) = asked;
-            let verdict = self.confirmed(judge(ask, outcome), outcome).await;
-            tracing::debug!(?ask, ?outcome, ?verdict, "a gateway behind this one was asked");
+            let answered = Box::pin(self.send(&keyed, call, &resumed, sink)).await;
+            let (AskReport { outcome, retry_after }, usage) = answered;
+            let verdict = self.confirmed(judge(send, outcome), outcome).await;
+            tracing::debug!(?send, ?outcome, ?verdict, "a gateway behind this one was asked");
             match verdict {
                 Verdict::Answered => {
                     if let Some(charge) = resumed.charge() {
@@ -303,7 +303,7 @@ impl Provider for ChainProvider {
                     }
                     resumed.restart();
                     sink.restart();
-                    ask = Ask::Again;
+                    send = Ask::Again;
                 }
             }
         }

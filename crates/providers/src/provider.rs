@@ -49,7 +49,7 @@ use crate::response::{SizeLimits, receive};
 use crate::retry_info;
 use crate::server::{KeyHeader, UpstreamKey};
 use crate::stream_decoder::StreamDecoder;
-use holdfast_net::asks_for_pause;
+use holdfast_net::requests_pause;
 use holdfast_net::{BadOptions, BaseUrl, tls};
 use holdfast_net::{Transport, UpstreamResponse};
 
@@ -246,14 +246,14 @@ impl HttpProvider {
         sink: &mut dyn Sink,
     ) -> (StatusCode, CallFailure) {
         let (status, is_relayed) = (reply.status, reply.is_relayed);
-        let of_head = reply.retry_after.filter(|_| asks_for_pause(status));
+        let of_head = reply.retry_after.filter(|_| requests_pause(status));
         if let Some(time) = of_head {
             // Before the body is read: a body that does not come must not keep this back.
             sink.on_retry_after(time);
         }
         let rejected = read_error(reply).await;
         if of_head.is_none_or(|time| time.is_zero())
-            && asks_for_pause(status)
+            && requests_pause(status)
             && let Some(time) = retry_info::pause(&rejected.body)
         {
             sink.on_retry_after(time);

@@ -122,7 +122,7 @@ impl From<PassedFailure> for FailedAttempt {
 
 impl Call {
     /// Sends requests until there is an answer, or no time is left. Not cancel safe: it begins anew.
-    pub(crate) async fn ask(&mut self) -> AskResult {
+    pub(crate) async fn send(&mut self) -> AskResult {
         loop {
             let failed = match self.attempt_in_time().await {
                 Ok(asked) => {

@@ -292,7 +292,7 @@ impl Service {
 
 /// Sends a completion, and answers with its result.
 async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
-    let answer = match call.ask().await {
+    let answer = match call.send().await {
         AskResult::Whole(answer) => return whole(answer, call.attendance, &caller),
         AskResult::Long(beginning, rest) => {
             let leaving = call.attendance.map(|mut attendance| {

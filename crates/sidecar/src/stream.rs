@@ -98,7 +98,7 @@ impl Telling {
                 return None;
             }
             match &mut self.answer {
-                None => self.ask().await,
+                None => self.send().await,
                 Some(answer) => match timeout(SILENCE_MAX, answer.next()).await {
                     Ok(Ok(Some(piece))) => {
                         if !self.feed(&piece) {
@@ -113,8 +113,8 @@ impl Telling {
     }
 
     /// Sends the request again, after a break.
-    async fn ask(&mut self) {
-        match self.call.ask().await {
+    async fn send(&mut self) {
+        match self.call.send().await {
             AskResult::Stream(answer) => {
                 if self.progress == Progress::Telling {
                     self.resumption.restart();

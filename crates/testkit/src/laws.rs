@@ -168,7 +168,7 @@ macro_rules! each_law_of_a_journal {
                 an_offer_again_after_it_landed_is_a_conflict_and_shows_whose_it_is,
                 holds_never_overdraw,
                 a_row_keeps_the_alias_of_its_first_claim,
-                funds_that_leased_operations_hold_are_told_apart,
+                funds_that_leased_operations_hold_are_distinguished,
                 limits_are_judged_before_funds,
                 one_wallets_operations_do_not_touch_another,
             }
@@ -179,7 +179,7 @@ macro_rules! each_law_of_a_journal {
                 a_limit_names_its_counter_and_changes_nothing,
                 api_keys_count_apart,
                 every_ending_leaves_in_the_counters_what_it_should,
-                receipts_and_refusals_tell_what_the_counters_stand_at,
+                receipts_and_refusals_have_the_values_of_counters,
                 settlements_correct_what_was_reserved,
             }
             endings {
@@ -215,7 +215,7 @@ macro_rules! each_law_of_a_journal {
                 leased_to_lists_the_running_claims_of_one_process,
                 purge_takes_only_what_has_ended_long_enough_ago,
                 purge_takes_the_content_and_nothing_else,
-                the_clock_is_the_one_that_reads_and_receipts_tell,
+                the_clock_is_that_of_reads_and_receipts,
             }
         }
     };

@@ -142,8 +142,8 @@ impl Deliverer {
         counter!(TRIES, "result" => result.label()).increment(1);
         let (first, second) = Uuid::new_v4().as_u64_pair();
         let random = u32::try_from((first ^ second) & u64::from(u32::MAX)).unwrap_or(u32::MAX);
-        let told = EventId::from(Uuid::new_v4());
-        EventTry { finished: FinishedTry { delivery, result, random, event: told }, event }
+        let event_id = EventId::from(Uuid::new_v4());
+        EventTry { finished: FinishedTry { delivery, result, random, event: event_id }, event }
     }
 
     async fn attempt(&self, due: DueDelivery, permit: Permit) -> TryResult {

@@ -65,8 +65,8 @@ fn hidden_characters_are_refused_wherever_they_are() {
         }
     }
     for first in ['\u{2000}', '\u{2060}', '\u{e0000}'] {
-        let told = printable(&format!("a{first}\u{200b}")).map(drop).unwrap_err().to_string();
-        assert!(told.starts_with("U+") && told.contains(" at character "), "{told}");
+        let error = printable(&format!("a{first}\u{200b}")).map(drop).unwrap_err().to_string();
+        assert!(error.starts_with("U+") && error.contains(" at character "), "{error}");
     }
 }
 

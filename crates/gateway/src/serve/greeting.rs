@@ -9,7 +9,7 @@ use holdfast_engine::Secrets;
 use holdfast_store::Store;
 use uuid::Uuid;
 
-use super::say;
+use super::print;
 use super::start::{DEFAULT_NAME, first_key};
 use holdfast_bootstrap::accounts;
 use holdfast_cli::failure::CommandFailure;
@@ -61,22 +61,22 @@ fn print_banner(
     console: &[String],
     issued: Option<&str>,
 ) -> Result<(), CommandFailure> {
-    say("no configuration file: holdfast runs on what is built in, and reaches nobody")?;
+    print("no configuration file: holdfast runs on what is built in, and reaches nobody")?;
     let data = config.database.file().map(|file| file.display().to_string());
-    say(&format!("data: {}", data.unwrap_or_else(|| config.database.to_string())))?;
-    say(&format!("what it serves: http://{}/docs", reachable(address)))?;
+    print(&format!("data: {}", data.unwrap_or_else(|| config.database.to_string())))?;
+    print(&format!("what it serves: http://{}/docs", reachable(address)))?;
     for line in console {
-        say(line)?;
+        print(line)?;
     }
     let Some(key) = issued else {
-        return say(&format!("another API key: holdfast key issue --wallet {DEFAULT_NAME}"));
+        return print(&format!("another API key: holdfast key issue --wallet {DEFAULT_NAME}"));
     };
-    say(&format!("made: wallet {DEFAULT_NAME} with 10.00 USD, API key {DEFAULT_NAME}"))?;
-    say(&format!("API key: {key}"))?;
-    say("keep it now: it is not stored and is not shown again")?;
-    say("try this, twice: the second time it is replayed, and nothing is charged")?;
+    print(&format!("made: wallet {DEFAULT_NAME} with 10.00 USD, API key {DEFAULT_NAME}"))?;
+    print(&format!("API key: {key}"))?;
+    print("keep it now: it is not stored and is not shown again")?;
+    print("try this, twice: the second time it is replayed, and nothing is charged")?;
     // A request key of its own at each start: else the first try would replay one of last week.
-    say(&curl(address, key, Uuid::new_v4()))
+    print(&curl(address, key, Uuid::new_v4()))
 }
 
 /// A line for a shell that sends one request. No part of it needs another kind of quotes.

@@ -100,10 +100,10 @@ enum Action {
 }
 
 impl Chain {
-    fn judge(&self, ask: Ask, outcome: AskOutcome) -> Verdict {
-        let ask = match self.mutant {
+    fn judge(&self, attempt: Ask, outcome: AskOutcome) -> Verdict {
+        let attempt = match self.mutant {
             Some(Mutant::NotRunAfterSecondAsk) => Ask::First,
-            Some(_) | None => ask,
+            Some(_) | None => attempt,
         };
         let outcome = match (self.mutant, outcome) {
             (Some(Mutant::ProofWithoutEcho), AskOutcome::Error(code, Echo::Absent)) => {
@@ -114,16 +114,16 @@ impl Chain {
             }
             (_, outcome) => outcome,
         };
-        judge(ask, outcome)
+        judge(attempt, outcome)
     }
 
     /// Takes the outcome of a waiting attempt.
-    fn conclude(&self, world: &mut World, ask: Ask, outcome: AskOutcome) {
-        let may_ask = self.keeps_keys || self.mutant == Some(Mutant::AsksWhoIgnoresKeys);
-        world.stage = match self.judge(ask, outcome) {
+    fn conclude(&self, world: &mut World, attempt: Ask, outcome: AskOutcome) {
+        let may_repeat = self.keeps_keys || self.mutant == Some(Mutant::AsksWhoIgnoresKeys);
+        world.stage = match self.judge(attempt, outcome) {
             Verdict::Answered => Stage::Answered,
             Verdict::Ended(CallFailure::NotRun(_)) => Stage::Open,
-            Verdict::AskAgain(_) if may_ask && world.asks < ASKS => {
+            Verdict::AskAgain(_) if may_repeat && world.asks < ASKS => {
                 if self.mutant == Some(Mutant::AsksUnderAnotherKey) {
                     world.generation = (world.generation + 1).min(GENERATIONS - 1);
                 }
@@ -146,7 +146,7 @@ impl Chain {
 impl World {
     fn waiting(&self) -> Option<Ask> {
         match self.stage {
-            Stage::Waiting(ask) => Some(ask),
+            Stage::Waiting(attempt) => Some(attempt),
             Stage::Asking(_) | Stage::Open | Stage::Answered | Stage::Unpaid => None,
         }
     }
@@ -214,14 +214,14 @@ impl Model for Chain {
         let mut world = last.clone();
         match action {
             Action::Send | Action::SendNothing => {
-                let Stage::Asking(ask) = world.stage else { return None };
+                let Stage::Asking(attempt) = world.stage else { return None };
                 world.asks += 1;
-                world.was_asked_again |= ask == Ask::Again;
+                world.was_asked_again |= attempt == Ask::Again;
                 if action == Action::Send {
                     world.mail.push(world.generation);
-                    world.stage = Stage::Waiting(ask);
+                    world.stage = Stage::Waiting(attempt);
                 } else {
-                    self.conclude(&mut world, ask, AskOutcome::Unsent);
+                    self.conclude(&mut world, attempt, AskOutcome::Unsent);
                 }
             }
             Action::Arrive(mail) => self.arrive(&mut world, mail),
@@ -302,7 +302,7 @@ fn a_server_that_ignores_keys_is_asked_once() {
 }
 
 #[test]
-fn not_run_after_a_second_ask_runs_twice() {
+fn not_run_after_a_second_attempt_runs_twice() {
     breaks(Mutant::NotRunAfterSecondAsk, true);
 }
 
@@ -317,7 +317,7 @@ fn asking_a_server_again_that_ignores_keys_runs_twice() {
 }
 
 #[test]
-fn another_key_for_a_later_ask_runs_twice() {
+fn another_key_for_a_later_attempt_runs_twice() {
     breaks(Mutant::AsksUnderAnotherKey, true);
 }
 

@@ -138,7 +138,7 @@ impl AskedRequest {
         header(&self.head, "idempotency-key").unwrap()
     }
 
-    async fn tell(&mut self, text: &str) {
+    async fn answer(&mut self, text: &str) {
         self.socket.write_all(text.as_bytes()).await.unwrap();
     }
 }
@@ -149,23 +149,23 @@ fn header<'h>(head: &'h str, name: &str) -> Option<&'h str> {
 
 /// Text that a client receives until its connection ends.
 async fn rest(mut client: TcpStream) -> String {
-    let mut told = String::new();
-    client.read_to_string(&mut told).await.unwrap();
-    told
+    let mut events_sent = String::new();
+    client.read_to_string(&mut events_sent).await.unwrap();
+    events_sent
 }
 
 /// Text that a client receives until this has come.
 async fn until(client: &mut TcpStream, word: &str) -> String {
-    let mut told = Vec::new();
+    let mut events_sent = Vec::new();
     loop {
-        let text = String::from_utf8_lossy(&told);
+        let text = String::from_utf8_lossy(&events_sent);
         if text.contains(word) {
             return text.into_owned();
         }
         let mut more = [0; 4_096];
         let length = client.read(&mut more).await.unwrap();
         assert!(length > 0, "no {word}: {text}");
-        told.extend_from_slice(&more[..length]);
+        events_sent.extend_from_slice(&more[..length]);
     }
 }
 
@@ -175,17 +175,17 @@ async fn a_stream_that_falls_silent_is_asked_for_again_after_a_minute() {
     let began = Instant::now();
     let client = bench.send(&post("", "{}")).await;
     let (all, mut open) = (events(), Vec::new());
-    for told in [&all[..1], &all[..]] {
+    for events_sent in [&all[..1], &all[..]] {
         let mut asked = bench.asked().await;
-        asked.tell(&format!("{HEAD}{}", told.concat())).await;
+        asked.answer(&format!("{HEAD}{}", events_sent.concat())).await;
         // Not closed: it says nothing more.
         open.push(asked);
     }
-    let told = rest(client).await;
+    let events_sent = rest(client).await;
     let waited = began.elapsed();
     assert!((60..90).contains(&waited.as_secs()), "{waited:?}");
-    assert_eq!(told.matches("Good ").count(), 1, "{told}");
-    assert!(told.contains("day") && told.contains("data: [DONE]"), "{told}");
+    assert_eq!(events_sent.matches("Good ").count(), 1, "{told}");
+    assert!(events_sent.contains("day") && events_sent.contains("data: [DONE]"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -161,7 +161,7 @@ fn write(journal: &mut Vec<Record>, change: Change) {
 }
 
 impl Calls {
-    fn ask(&self, world: &mut World, call: usize) {
+    fn send(&self, world: &mut World, call: usize) {
         let (_, tries) = world.calls[call];
         let caller = CallerId(world.next_caller);
         world.next_caller += 1;
@@ -204,7 +204,7 @@ impl Calls {
     }
 
     /// Ends the try of a caller that receives this end.
-    fn tell(&self, world: &mut World, call: usize, end: CallEnd) -> Option<()> {
+    fn deliver(&self, world: &mut World, call: usize, end: CallEnd) -> Option<()> {
         let (Try::Waiting { caller, key, is_retry }, tries) = world.calls[call] else {
             return None;
         };
@@ -386,13 +386,13 @@ impl Model for Calls {
     fn next_state(&self, last: &World, action: Action) -> Option<World> {
         let mut world = last.clone();
         match action {
-            Action::Ask(call) => self.ask(&mut world, call),
-            Action::Deliver(call) => self.tell(&mut world, call, CallEnd::Delivered)?,
-            Action::Refuse(call) => self.tell(&mut world, call, CallEnd::Refused)?,
-            Action::Doubt(call) => self.tell(&mut world, call, CallEnd::Unsure)?,
-            Action::Fail(call) => self.tell(&mut world, call, CallEnd::Final)?,
+            Action::Ask(call) => self.send(&mut world, call),
+            Action::Deliver(call) => self.deliver(&mut world, call, CallEnd::Delivered)?,
+            Action::Refuse(call) => self.deliver(&mut world, call, CallEnd::Refused)?,
+            Action::Doubt(call) => self.deliver(&mut world, call, CallEnd::Unsure)?,
+            Action::Fail(call) => self.deliver(&mut world, call, CallEnd::Final)?,
             Action::DeliverUnread(call) => {
-                self.tell(&mut world, call, CallEnd::Delivered)?;
+                self.deliver(&mut world, call, CallEnd::Delivered)?;
                 let (Try::Done { key, .. }, tries) = world.calls[call] else { return None };
                 world.calls[call] = (Try::Unread { key }, tries);
                 world.resets.push(key);

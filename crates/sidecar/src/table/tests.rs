@@ -26,11 +26,16 @@ fn bench(identical: IdenticalCalls) -> Bench {
 }
 
 impl Bench {
-    fn ask(&mut self, is_retry: bool, look: Look) -> (CallerId, Admission) {
-        self.ask_with(BODY, is_retry, look)
+    fn admit(&mut self, is_retry: bool, look: Look) -> (CallerId, Admission) {
+        self.admit_with(BODY, is_retry, look)
     }
 
-    fn ask_with(&mut self, body: BodyDigest, is_retry: bool, look: Look) -> (CallerId, Admission) {
+    fn admit_with(
+        &mut self,
+        body: BodyDigest,
+        is_retry: bool,
+        look: Look,
+    ) -> (CallerId, Admission) {
         let has_looked = look == Look::After;
         self.callers += 1;
         let (caller, fresh) = (CallerId(self.callers), Uuid::from_u128(self.callers.into()));
@@ -40,7 +45,7 @@ impl Bench {
 
     /// A call whose twins were looked at, and found alive.
     fn arrive(&mut self, is_retry: bool) -> (CallerId, Uuid) {
-        let (caller, admission) = self.ask(is_retry, Look::After);
+        let (caller, admission) = self.admit(is_retry, Look::After);
         let Admission::Slot { record, .. } = admission else { panic!("{admission:?}") };
         (caller, record.key)
     }
@@ -211,10 +216,10 @@ fn a_refusal_after_nobody_knew_leaves_an_orphan() {
 fn a_twin_waits_until_the_sockets_were_looked_at() {
     let mut bench = bench(IdenticalCalls::New);
     let (first, key) = bench.arrive(false);
-    assert_eq!(bench.ask(false, Look::Before).1, Admission::Look(vec![first]));
-    assert_eq!(bench.ask(true, Look::Before).1, Admission::Look(vec![first]));
+    assert_eq!(bench.admit(false, Look::Before).1, Admission::Look(vec![first]));
+    assert_eq!(bench.admit(true, Look::Before).1, Admission::Look(vec![first]));
     bench.leave(first, CallEnd::Gone);
-    let (_, admission) = bench.ask(false, Look::Before);
+    let (_, admission) = bench.admit(false, Look::Before);
     assert!(matches!(admission, Admission::Slot { record, .. } if record.key == key));
 }
 
@@ -291,12 +296,12 @@ fn a_full_table_drops_what_has_ended_and_nothing_else() {
     for number in 2..SLOTS_MAX {
         let mut body = [0; 32];
         body[..8].copy_from_slice(&number.to_be_bytes());
-        bench.ask_with(BodyDigest(body), false, Look::After);
+        bench.admit_with(BodyDigest(body), false, Look::After);
     }
     assert_eq!(bench.arrive(true).1, second, "who asks again keeps it");
-    let (_, admission) = bench.ask(false, Look::After);
+    let (_, admission) = bench.admit(false, Look::After);
     assert!(matches!(admission, Admission::Slot { evicted: Some(it), .. } if it.key == first));
-    assert_eq!(bench.ask(false, Look::After).1, Admission::Full);
+    assert_eq!(bench.admit(false, Look::After).1, Admission::Full);
 }
 
 #[test]

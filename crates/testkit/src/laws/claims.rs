@@ -124,7 +124,7 @@ pub async fn a_row_keeps_the_alias_of_its_first_claim(stores: &dyn Stores) {
 
 /// A claim that has too little money only because of the holds of leased operations has its own refusal, with
 /// both amounts. Recorded money does not go back by an ending, and open operations hold none.
-pub async fn funds_that_leased_operations_hold_are_told_apart(stores: &dyn Stores) {
+pub async fn funds_that_leased_operations_hold_are_distinguished(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 100).await;
     let offer = |hold| {
         let claim = tenant.claim().hold(hold).build();

@@ -188,7 +188,7 @@ async fn used(tenant: &Tenant<'_>, limits: Limits) -> [i64; 4] {
 
 /// The receipt of a claim has the counters' new values, its refusal the counter that is full: callers need not
 /// read them again.
-pub async fn receipts_and_refusals_tell_what_the_counters_stand_at(stores: &dyn Stores) {
+pub async fn receipts_and_refusals_have_the_values_of_counters(stores: &dyn Stores) {
     let [admitted, settled, freed, refused] = in_one_minute(stores, async || {
         let tenant = Tenant::new(stores, 10_000).await;
         let limits = Limits {
@@ -212,12 +212,12 @@ pub async fn receipts_and_refusals_tell_what_the_counters_stand_at(stores: &dyn 
         [admitted.counters, settled.counters, freed.counters, reached.counters]
     })
     .await;
-    let told = |tally: &CounterReadings| Counter::ALL.map(|counter| tally.used(counter));
+    let used = |tally: &CounterReadings| Counter::ALL.map(|counter| tally.used(counter));
     // In the order of all counters: requests, tokens, concurrency, spend in total, a day, a month.
-    assert_eq!(told(&admitted), [Some(1), Some(100), Some(1), None, Some(100), None]);
-    assert_eq!(told(&settled), [None, Some(30), Some(0), None, Some(30), None]);
-    assert_eq!(told(&freed), [Some(1), Some(30), Some(0), None, Some(30), None]);
-    assert_eq!(told(&refused), [Some(1), Some(30), Some(0), None, Some(30), None]);
+    assert_eq!(used(&admitted), [Some(1), Some(100), Some(1), None, Some(100), None]);
+    assert_eq!(used(&settled), [None, Some(30), Some(0), None, Some(30), None]);
+    assert_eq!(used(&freed), [Some(1), Some(30), Some(0), None, Some(30), None]);
+    assert_eq!(used(&refused), [Some(1), Some(30), Some(0), None, Some(30), None]);
 }
 
 /// T2 and T2b correct the reservation to what was used: the request counts, the rest is the truth.

@@ -192,7 +192,7 @@ impl<'a> Tenant<'a> {
         assert_eq!(self.wallet().await, moved, "the wallet is what the change predicts");
         // Only what was written since: the book is append-only, so its beginning is as it was.
         let transfers = transition.funds.transfers();
-        let said: Vec<_> =
+        let messages: Vec<_> =
             transfers.map(|t| (t.kind.label(), t.debit, t.credit, t.amount)).collect();
         let written: Vec<_> = self
             .entries()
@@ -201,7 +201,7 @@ impl<'a> Tenant<'a> {
             .skip(entries.len())
             .map(|entry| (entry.kind, entry.debit, entry.credit, entry.amount))
             .collect();
-        assert_eq!(written, said, "the book says what moved");
+        assert_eq!(written, messages, "the book says what moved");
         after.operation.unwrap()
     }
 

@@ -153,7 +153,7 @@ pub async fn purge_takes_only_what_has_ended_long_enough_ago(stores: &dyn Stores
 }
 
 /// The clock alone is between the reads around it, and no receipt after it is before it.
-pub async fn the_clock_is_the_one_that_reads_and_receipts_tell(stores: &dyn Stores) {
+pub async fn the_clock_is_that_of_reads_and_receipts(stores: &dyn Stores) {
     let tenant = Tenant::new(stores, 1_000).await;
     let before = tenant.load(sample::fresh()).await.now;
     let clock = stores.journal().clock().await.unwrap();

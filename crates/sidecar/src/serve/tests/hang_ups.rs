@@ -17,15 +17,15 @@ fn finish(choice: u8) -> String {
 }
 
 /// Checks whether a call is delivered whose client has read these events and then hung up.
-async fn check_delivered(body: &str, told: &[String], is_delivered: bool) {
+async fn check_delivered(body: &str, events_sent: &[String], is_delivered: bool) {
     let bench = Bench::start().await;
     let request = post("", body);
     let mut client = bench.send(&request).await;
     let mut asked = bench.asked().await;
-    asked.tell(&format!("{HEAD}{}", told.concat())).await;
+    asked.answer(&format!("{HEAD}{}", events_sent.concat())).await;
     // All that has come is read: a client that leaves anything resets its connection.
     let mut read = String::new();
-    for event in told {
+    for event in events_sent {
         if !read.contains(event.as_str()) {
             read += &until(&mut client, event).await;
         }
@@ -53,7 +53,7 @@ async fn a_reset_takes_back_that_an_answer_was_delivered() {
         let request = post("", "{}").replace("connection: close\r\n", "");
         let mut client = bench.send(&request).await;
         let mut asked = bench.asked().await;
-        asked.tell(&json("200 OK", "", "{\"choices\":[]}")).await;
+        asked.answer(&json("200 OK", "", "{\"choices\":[]}")).await;
         client.readable().await.unwrap();
         settle().await;
         if is_read {
@@ -74,7 +74,7 @@ async fn the_ids_of_a_client_s_requests_bind_nothing() {
     let client = bench.send(&one).await;
     let mut asked = bench.asked().await;
     let first = asked.key().to_owned();
-    asked.tell(&json("200 OK", "", "{}")).await;
+    asked.answer(&json("200 OK", "", "{}")).await;
     rest(client).await;
     let second = bench.key_of(&one).await;
     assert_ne!(second, first, "the same id is no retry");

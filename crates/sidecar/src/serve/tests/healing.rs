@@ -21,23 +21,28 @@ async fn a_stream_that_comes_again_as_another_answer_ends_with_an_error_and_no_e
         let (all, done) = (events(), "data: [DONE]\n\n");
         let mut asked = bench.asked().await;
         let key = asked.key().to_owned();
-        asked.tell(&format!("{HEAD}{}", all[..2].concat())).await;
+        asked.answer(&format!("{HEAD}{}", all[..2].concat())).await;
         drop(asked);
-        bench.asked().await.tell(&format!("{HEAD}{other}{done}")).await;
-        let told = rest(client).await;
-        assert!(told.contains("\"code\":\"internal_error\""), "{told}");
-        assert!(told.contains("Good ") && told.contains("day"), "{told}");
+        bench.asked().await.answer(&format!("{HEAD}{other}{done}")).await;
+        let events_sent = rest(client).await;
+        assert!(events_sent.contains("\"code\":\"internal_error\""), "{told}");
+        assert!(events_sent.contains("Good ") && events_sent.contains("day"), "{told}");
         for word in ["Bad", "Go\"", "stop", "[DONE]"] {
-            assert!(!told.contains(word), "{word}: {told}");
+            assert!(!events_sent.contains(word), "{word}: {told}");
         }
-        assert!(!told.ends_with(END), "{told}");
+        assert!(!events_sent.ends_with(END), "{told}");
         // A retry replays what was begun.
         let client = bench.send(&post("", "{}")).await;
         let mut asked = bench.asked().await;
         assert_eq!(asked.key(), key);
-        asked.tell(&format!("{HEAD}{}", all.concat())).await;
-        let told = rest(client).await;
-        assert!(told.contains("Good ") && told.contains(done) && told.ends_with(END), "{told}");
+        asked.answer(&format!("{HEAD}{}", all.concat())).await;
+        let events_sent = rest(client).await;
+        assert!(
+            events_sent.contains("Good ")
+                && events_sent.contains(done)
+                && events_sent.ends_with(END),
+            "{told}"
+        );
     }
 }
 
@@ -63,22 +68,22 @@ async fn an_answer_for_which_there_is_no_room_is_passed_on_as_it_comes() {
         let (bench, _others) = with_room_for(4).await;
         let mut client = bench.send(&post("", "{}")).await;
         let mut asked = bench.asked().await;
-        asked.tell(beginning).await;
+        asked.answer(beginning).await;
         // Before the end is there; an answer that has room is written with its end alone.
-        let mut told = until(&mut client, "Good").await;
-        assert!(told.contains(&format!("content-length: {}", GOOD.len())), "{told}");
+        let mut events_sent = until(&mut client, "Good").await;
+        assert!(events_sent.contains(&format!("content-length: {}", GOOD.len())), "{told}");
         let key = asked.key().to_owned();
         if is_cut {
             drop(asked);
             let mut more = Vec::new();
             // An end or a reset, and before the length that was told.
             drop(client.read_to_end(&mut more).await);
-            told += str::from_utf8(&more).unwrap();
-            assert!(!told.ends_with(GOOD), "{told}");
+            events_sent += str::from_utf8(&more).unwrap();
+            assert!(!events_sent.ends_with(GOOD), "{told}");
         } else {
-            asked.tell(end).await;
-            told += &rest(client).await;
-            assert!(told.ends_with(GOOD), "{told}");
+            asked.answer(end).await;
+            events_sent += &rest(client).await;
+            assert!(events_sent.ends_with(GOOD), "{told}");
         }
         // The client's to heal: under the same key.
         assert_eq!(bench.key_of(&post("", "{}")).await == key, is_cut);
@@ -86,8 +91,8 @@ async fn an_answer_for_which_there_is_no_room_is_passed_on_as_it_comes() {
     let (bench, others) = with_room_for(4).await;
     drop(others);
     let client = bench.send(&post("", "{}")).await;
-    for told in [beginning, &answer] {
-        bench.asked().await.tell(told).await;
+    for events_sent in [beginning, &answer] {
+        bench.asked().await.answer(events_sent).await;
     }
     assert!(rest(client).await.ends_with(GOOD), "what has room is asked for again");
 }
@@ -98,7 +103,7 @@ async fn a_stream_that_says_nothing_has_a_head_and_a_comment_every_fifteen_secon
     let began = Instant::now();
     let mut client = bench.send(&post("", "{}")).await;
     let mut asked = bench.asked().await;
-    asked.tell(HEAD).await;
+    asked.answer(HEAD).await;
     let head = until(&mut client, ":").await;
     assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
     assert_eq!(began.elapsed().as_secs(), 15);
@@ -110,7 +115,7 @@ async fn a_stream_that_says_nothing_has_a_head_and_a_comment_every_fifteen_secon
         until(&mut client, comment).await;
         assert_eq!(began.elapsed().as_secs(), seconds);
     }
-    asked.tell(&events().concat()).await;
+    asked.answer(&events().concat()).await;
     assert!(rest(client).await.ends_with(END));
 }
 
@@ -121,14 +126,14 @@ async fn a_whole_answer_after_a_head_that_had_to_be_written_is_an_event() {
         let bench = Bench::start().await;
         let mut client = bench.send(&post("", "{}")).await;
         let mut asked = bench.asked().await;
-        asked.tell(HEAD).await;
+        asked.answer(HEAD).await;
         until(&mut client, "200 OK").await;
         drop(asked);
         let hint = "x-should-retry: false\r\n";
-        bench.asked().await.tell(&json("502 Bad Gateway", hint, body)).await;
-        let told = rest(client).await;
-        assert!(told.contains("data: {\"error\":") && told.contains(code), "{told}");
-        assert!(!told.ends_with(END), "{told}");
+        bench.asked().await.answer(&json("502 Bad Gateway", hint, body)).await;
+        let events_sent = rest(client).await;
+        assert!(events_sent.contains("data: {\"error\":") && events_sent.contains(code), "{told}");
+        assert!(!events_sent.ends_with(END), "{told}");
     }
 }
 
@@ -142,10 +147,10 @@ async fn a_call_with_its_own_key_is_asked_for_again_as_well() {
     drop(cut);
     let mut refused = bench.asked().await;
     assert_eq!(refused.key(), own);
-    refused.tell(&json("503 Service Unavailable", "x-should-retry: true\r\n", "{}")).await;
+    refused.answer(&json("503 Service Unavailable", "x-should-retry: true\r\n", "{}")).await;
     let mut asked = bench.asked().await;
     assert_eq!(asked.key(), own);
-    asked.tell(&json("200 OK", "", GOOD)).await;
+    asked.answer(&json("200 OK", "", GOOD)).await;
     assert!(rest(client).await.ends_with(GOOD));
 }
 
@@ -162,9 +167,12 @@ async fn a_call_that_the_journal_does_not_have_is_not_sent() {
         Sidecar::open(options).unwrap()
     })
     .await;
-    let told = rest(bench.send(&post("", "{}")).await).await;
-    assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("storage_unavailable"), "{told}");
-    assert!(told.contains("x-should-retry: true"), "{told}");
+    let events_sent = rest(bench.send(&post("", "{}")).await).await;
+    assert!(
+        events_sent.starts_with("HTTP/1.1 503 ") && events_sent.contains("storage_unavailable"),
+        "{told}"
+    );
+    assert!(events_sent.contains("x-should-retry: true"), "{told}");
     let sent = tokio::time::timeout(Duration::ZERO, bench.gateway.accept()).await;
     assert!(sent.is_err(), "{sent:?}");
 }
@@ -178,8 +186,11 @@ async fn a_sidecar_whose_journal_is_gone_ends() {
     let mut bench = Bench::with(open).await;
     std::fs::rename(&path, &other).unwrap();
     let ended = bench.tasks.join_next().await.unwrap().unwrap();
-    let told = ended.unwrap_err().to_string();
-    assert!(told.starts_with(path.to_str().unwrap()) && told.contains("replaced"), "{told}");
+    let events_sent = ended.unwrap_err().to_string();
+    assert!(
+        events_sent.starts_with(path.to_str().unwrap()) && events_sent.contains("replaced"),
+        "{told}"
+    );
 }
 
 #[tokio::test]

@@ -5,9 +5,9 @@ use super::*;
 /// Time until the sidecar closes a connection.
 async fn time_to_close(client: &mut TcpStream) -> Duration {
     let began = Instant::now();
-    let mut told = Vec::new();
+    let mut events_sent = Vec::new();
     // A reset is an end too.
-    drop(client.read_to_end(&mut told).await);
+    drop(client.read_to_end(&mut events_sent).await);
     began.elapsed()
 }
 
@@ -28,7 +28,7 @@ async fn a_connection_without_requests_is_closed_and_one_that_waits_is_not() {
     let mut client = bench.send(get).await;
     let mut asked = bench.asked().await;
     tokio::time::sleep(IDLE_TIME * 2).await;
-    asked.tell(&json("200 OK", "", "{}")).await;
+    asked.answer(&json("200 OK", "", "{}")).await;
     until(&mut client, "{}").await;
     let closed = time_to_close(&mut client).await;
     assert!(closed >= IDLE_TIME && closed < IDLE_TIME * 2, "{closed:?}");

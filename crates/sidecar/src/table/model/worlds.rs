@@ -115,11 +115,11 @@ fn no_replay_of_what_was_delivered_runs_a_marked_retry_twice() {
 }
 
 #[test]
-fn a_final_error_that_is_not_told_again_runs_twice() {
+fn a_final_error_that_is_not_repeated_runs_twice() {
     breaks(Mutant::ForgetsFailures, one(&[false]));
 }
 
 #[test]
-fn a_reset_that_is_not_heard_runs_an_unread_answer_again() {
+fn a_reset_that_is_not_noticed_runs_an_unread_answer_again() {
     breaks(Mutant::IgnoresResets, one(&[false]));
 }

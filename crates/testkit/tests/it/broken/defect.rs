@@ -35,7 +35,7 @@ defects! {
     /// Rows have the id of their model alone.
     AliasesAreLost breaks "claims::a_row_keeps_the_alias_of_its_first_claim";
     /// Held funds are no reason of their own.
-    HeldFundsAreLost breaks "claims::funds_that_leased_operations_hold_are_told_apart";
+    HeldFundsAreLost breaks "claims::funds_that_leased_operations_hold_are_distinguished";
     /// Funds are looked at before limits.
     FundsBeforeLimits breaks "claims::limits_are_judged_before_funds";
     /// Every operation is paid by the oldest wallet.
@@ -65,10 +65,10 @@ defects! {
         "counters::every_ending_leaves_in_the_counters_what_it_should";
     /// Receipts do not tell what the counters come to.
     ReceiptsTellNoCounters breaks
-        "counters::receipts_and_refusals_tell_what_the_counters_stand_at";
+        "counters::receipts_and_refusals_have_the_values_of_counters";
     /// A refusal tells no counter but the one that is full.
     RefusalsTellOneCounter breaks
-        "counters::receipts_and_refusals_tell_what_the_counters_stand_at";
+        "counters::receipts_and_refusals_have_the_values_of_counters";
     /// Settlements leave the counters as they are.
     CountersAreNotCorrected breaks "counters::settlements_correct_what_was_reserved";
 
@@ -205,5 +205,5 @@ defects! {
     /// More is purged than was asked for.
     PurgeIsUnlimited breaks "upkeep::purge_takes_the_content_and_nothing_else";
     /// The clock is read elsewhere than with rows, an hour behind.
-    TheClockIsAnother breaks "upkeep::the_clock_is_the_one_that_reads_and_receipts_tell";
+    TheClockIsAnother breaks "upkeep::the_clock_is_that_of_reads_and_receipts";
 }
