@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
-    shell::{self, say},
+    shell::{self, print_line},
     tools::{debian, helm},
     workspace::Workspace,
 };
@@ -65,7 +65,9 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
             cargo.env("HOLDFAST_TEST_HELM", helm::find(workspace)?);
         }
         if !shell::run(&mut cargo)? {
-            say(&format!("again: cargo xtask chaos --on {kind} --kills {kills} --seed {seed}"))?;
+            print_line(&format!(
+                "again: cargo xtask chaos --on {kind} --kills {kills} --seed {seed}"
+            ))?;
             passed = false;
         }
     }

@@ -11,7 +11,7 @@ use anyhow::Result;
 
 use crate::{
     gateway,
-    shell::{self, say, spell},
+    shell::{self, print_line, spell},
     test::clients::{self, Client, Clients},
     workspace::Workspace,
 };
@@ -30,7 +30,7 @@ struct Language {
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let started = Instant::now();
     let languages = prepare(workspace)?;
-    say(&format!("libraries: {}", spell(started.elapsed())))?;
+    print_line(&format!("libraries: {}", spell(started.elapsed())))?;
     let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
         return Ok(false);
     };
@@ -44,14 +44,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
                 // One after the other: they count seconds.
                 cargo.args(["--ignored", "--nocapture", "--test-threads=1"]);
                 has_passed &= shell::run(cargo.env("HOLDFAST_BIN", &gateway).envs(env))?;
-                say(&format!("{tests}*: {}", spell(began.elapsed())))?;
+                print_line(&format!("{tests}*: {}", spell(began.elapsed())))?;
             }
             Err(reason) => skipped.push(format!("the tests named {tests}*: {reason}")),
         }
     }
-    say(&format!("all clients in {}", spell(started.elapsed())))?;
+    print_line(&format!("all clients in {}", spell(started.elapsed())))?;
     let skipped = if skipped.is_empty() { "nothing".to_owned() } else { skipped.join("; ") };
-    say(&format!("skipped: {skipped}"))?;
+    print_line(&format!("skipped: {skipped}"))?;
     Ok(has_passed)
 }
 

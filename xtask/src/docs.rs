@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Context, Result};
 
 use crate::{
-    shell::{self, say},
+    shell::{self, print_line},
     workspace::Workspace,
 };
 
@@ -23,14 +23,14 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     for (path, package, example) in DOCUMENTS {
         let mut cargo = shell::cargo(&workspace.root);
         cargo.args(["run", "--quiet", "--package", package, "--example", example]);
-        let heard = shell::hear(&mut cargo)?;
-        if !heard.status.success() {
-            say(&heard.stderr)?;
+        let captured = shell::capture(&mut cargo)?;
+        if !captured.status.success() {
+            print_line(&captured.stderr)?;
             return Ok(false);
         }
-        fs::write(workspace.root.join(path), heard.stdout)
+        fs::write(workspace.root.join(path), captured.stdout)
             .with_context(|| format!("cannot write {path}"))?;
-        say(&format!("{path} is written"))?;
+        print_line(&format!("{path} is written"))?;
     }
     Ok(true)
 }

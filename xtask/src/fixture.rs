@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{
     gateway::{self, Profile},
     postgres::{PostgresServer, Purpose},
-    shell::{self, say},
+    shell::{self, print_line},
     workspace::Workspace,
 };
 
@@ -72,7 +72,7 @@ fn parse<'a>(args: &[&'a str]) -> Result<Order<'a>> {
 fn add(list: PathBuf, line: &str) -> Result<bool> {
     let mut file = OpenOptions::new().create(true).append(true).open(list).context(RELEASES)?;
     writeln!(file, "{line}").context(RELEASES)?;
-    say(&format!("{RELEASES}: {line}"))?;
+    print_line(&format!("{RELEASES}: {line}"))?;
     Ok(true)
 }
 

@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use self::seeds::Seeds;
 use crate::{
-    shell::{self, say},
+    shell::{self, print_line},
     tools,
     workspace::Workspace,
 };
@@ -46,7 +46,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     fs::write(&dictionary, seeds.dictionary()).context("cannot write the fuzzer's dictionary")?;
     let mut found = Vec::new();
     for (target, seeded) in TARGETS {
-        say(&format!("\nfuzz target {target}, {seconds} s"))?;
+        print_line(&format!("\nfuzz target {target}, {seconds} s"))?;
         let corpus = sow(&folder.join("corpus").join(target), &seeded(&seeds))?;
         // Built first: a target that does not build must not be taken for one that found a failure.
         build(workspace, &path, target)?;
@@ -66,10 +66,10 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         }
     }
     if found.is_empty() {
-        say("\nthe fuzzer found nothing")?;
+        print_line("\nthe fuzzer found nothing")?;
         return Ok(true);
     }
-    say(&format!(
+    print_line(&format!(
         "\nthe fuzzer found something in {}: its input is named above",
         found.join(", ")
     ))?;

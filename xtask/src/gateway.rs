@@ -125,8 +125,8 @@ fn built_programs(mut cargo: Command) -> Result<Option<Vec<PathBuf>>> {
         return Ok(None);
     }
     // A second time, with all targets compiled: the first one has shown its progress on the terminal.
-    let heard = shell::hear(cargo.args(["--quiet", "--message-format", "json"]))?;
-    Ok(Some(heard.stdout.lines().filter_map(executable).collect()))
+    let captured = shell::capture(cargo.args(["--quiet", "--message-format", "json"]))?;
+    Ok(Some(captured.stdout.lines().filter_map(executable).collect()))
 }
 
 fn put_aside(binary: &Path, folder: &Path) -> Result<PathBuf> {

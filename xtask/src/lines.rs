@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use crate::shell::say;
+use crate::shell::print_line;
 use crate::tidy::{Token, pieces};
 use crate::workspace::Workspace;
 
@@ -27,10 +27,10 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     }
     counts.sort_by(|one, other| other.cmp(one));
     for (lines, name) in &counts {
-        say(&format!("{lines:>8}  {name}"))?;
+        print_line(&format!("{lines:>8}  {name}"))?;
     }
     let all: usize = counts.iter().map(|(lines, _)| lines).sum();
-    say(&format!("{all:>8}  all, without {TESTKIT}"))?;
+    print_line(&format!("{all:>8}  all, without {TESTKIT}"))?;
     Ok(true)
 }
 

@@ -10,7 +10,7 @@ mod telemetry;
 use anyhow::{Result, ensure};
 
 use crate::{
-    shell::{self, cargo, say},
+    shell::{self, cargo, print_line},
     tidy, tools,
     workspace::{self, Workspace},
 };
@@ -22,7 +22,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("outside", check_outside),
     ("tidy", check_tidy),
     ("commits", commits::check),
-    ("doors", |it| check(it, DOORS)),
+    ("doors", |it| check(it, INTERFACE_TESTS)),
     ("telemetry", |it| telemetry::check(it).map(judge)),
     ("clippy", |it| check(it, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])),
     ("doc", check_doc),
@@ -34,7 +34,7 @@ const CHECKS: &[(&str, Check)] = &[
 
 /// The table of use cases against the endpoints, the commands and the roles that there are: it is code, and so are
 /// its checks.
-const DOORS: &[&str] =
+const INTERFACE_TESTS: &[&str] =
     &["test", "--quiet", "--workspace", "--lib", "--bins", "--", "use_case", "door", "endpoint"];
 const FUZZ: &[&str] = &["--manifest-path", workspace::FUZZ];
 /// Crates that the domain does without, so that it runs anywhere.
@@ -64,18 +64,18 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let mut verdicts = Vec::new();
     for (name, check) in CHECKS {
         if named.is_empty() || named.iter().any(|it| it == name) {
-            say(&format!("\ncheck {name}"))?;
+            print_line(&format!("\ncheck {name}"))?;
             // A check that cannot even start must not keep the others from running.
             let verdict = check(workspace).or_else(|error| {
-                say(&format!("error: {error:#}"))?;
+                print_line(&format!("error: {error:#}"))?;
                 Ok::<_, anyhow::Error>(CheckVerdict::Failed)
             })?;
             verdicts.push((*name, verdict));
         }
     }
-    say("")?;
+    print_line("")?;
     for (name, verdict) in &verdicts {
-        say(&match verdict {
+        print_line(&match verdict {
             CheckVerdict::Passed => format!("{name:<10} passed"),
             CheckVerdict::Failed => format!("{name:<10} FAILED"),
             CheckVerdict::NotChecked(reason) => format!("{name:<10} not checked: {reason}"),
@@ -100,7 +100,7 @@ fn judge(passed: bool) -> CheckVerdict {
 fn check_tidy(workspace: &Workspace) -> Result<CheckVerdict> {
     let findings = tidy::check(workspace)?;
     for finding in &findings {
-        say(&finding.to_string())?;
+        print_line(&finding.to_string())?;
     }
     Ok(judge(findings.is_empty()))
 }
@@ -140,7 +140,7 @@ fn check_portable(workspace: &Workspace) -> Result<CheckVerdict> {
 fn is_domain_portable(workspace: &Workspace) -> Result<bool> {
     let found = depends_on(workspace, &["--package", "holdfast-domain"], UNPORTABLE)?;
     if !found.is_empty() {
-        say(&format!("holdfast-domain depends on {}", found.join(", ")))?;
+        print_line(&format!("holdfast-domain depends on {}", found.join(", ")))?;
     }
     Ok(found.is_empty())
 }
@@ -153,7 +153,10 @@ fn is_database_enough(workspace: &Workspace, database: &str, foreign: &[&str]) -
         let of = [&["--package", package], &alone[..]].concat();
         let found = depends_on(workspace, &of, foreign)?;
         if !found.is_empty() {
-            say(&format!("{package} with {database} alone depends on {}", found.join(", ")))?;
+            print_line(&format!(
+                "{package} with {database} alone depends on {}",
+                found.join(", ")
+            ))?;
             passed = false;
         }
         let clippy = [&["clippy"], &of[..], &["--lib", "--", "-D", "warnings"]].concat();

@@ -116,8 +116,8 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             // Without standard error the message has no reader; the exit code still reports it.
-            let told = writeln!(io::stderr(), "error: {error:#}");
-            told.map_or(ExitCode::FAILURE, |()| ExitCode::from(2))
+            let written = writeln!(io::stderr(), "error: {error:#}");
+            written.map_or(ExitCode::FAILURE, |()| ExitCode::from(2))
         }
     }
 }
@@ -129,7 +129,7 @@ fn run() -> Result<bool> {
     let rest: Vec<String> = args.collect();
     // Before any build: a benchmark would take minutes to report an unknown option.
     if command.as_deref() != Some("migrate") && rest.iter().any(|arg| is_help(arg)) {
-        return shell::say(USAGE).map(|()| true);
+        return shell::print_line(USAGE).map(|()| true);
     }
     let workspace = Workspace::load()?;
     match (command.as_deref(), rest.as_slice()) {
@@ -161,8 +161,8 @@ fn run() -> Result<bool> {
         (Some("release"), args) => release::run(&workspace, args),
         (Some("fixture"), args) => fixture::run(&workspace, args),
         (Some("migrate"), args) => migrate::run(args),
-        (Some("help"), []) => shell::say(USAGE).map(|()| true),
-        (Some(command), []) if is_help(command) => shell::say(USAGE).map(|()| true),
+        (Some("help"), []) => shell::print_line(USAGE).map(|()| true),
+        (Some(command), []) if is_help(command) => shell::print_line(USAGE).map(|()| true),
         (Some(_) | None, _) => anyhow::bail!("not a command\n\n{USAGE}"),
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::{
     postgres::{self, PostgresServer, Purpose},
-    shell::{has, hear, say},
+    shell::{capture, has, print_line},
     test::Runner,
     workspace::Workspace,
 };
@@ -51,15 +51,15 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
         }
         let binaries = binaries(&workspace.target, major)?;
         let release = postgres::release(&binaries).context("a server without a version")?;
-        say(&format!("\nPostgreSQL {release}"))?;
+        print_line(&format!("\nPostgreSQL {release}"))?;
         let server = PostgresServer::start_of(binaries, Purpose::Tests)?;
         let tally = runner.run_some((&[PACKAGE], Some(TESTS)), &server.env(), &[])?.tally;
         ensure!(tally.passed > 0, "no test has run on PostgreSQL {release}");
         passed &= tally.failed == 0;
         lines.push(format!("PostgreSQL {release}: {tally}"));
     }
-    say("")?;
-    lines.iter().try_for_each(|line| say(line))?;
+    print_line("")?;
+    lines.iter().try_for_each(|line| print_line(line))?;
     Ok(passed)
 }
 
@@ -83,7 +83,7 @@ fn binaries(target: &Path, major: &str) -> Result<PathBuf> {
     let native = folder.join("node_modules").join(&package).join("native");
     let binaries = native.join("bin");
     if postgres::release(&binaries).is_none() {
-        say(&format!("PostgreSQL {major}: installing {package} {build}"))?;
+        print_line(&format!("PostgreSQL {major}: installing {package} {build}"))?;
         install(&folder, &format!("{package}@{build}"))?;
         link(&native)?;
     }
@@ -110,8 +110,8 @@ fn install(folder: &Path, package: &str) -> Result<()> {
         .context("cannot write the manifest of a server")?;
     let mut npm = Command::new("npm");
     npm.current_dir(folder).args(["install", "--no-audit", "--no-fund", "--ignore-scripts"]);
-    let heard = hear(npm.arg(package))?;
-    ensure!(heard.status.success(), "npm install {package}: {}", heard.last_words());
+    let captured = capture(npm.arg(package))?;
+    ensure!(captured.status.success(), "npm install {package}: {}", captured.last_words());
     Ok(())
 }
 

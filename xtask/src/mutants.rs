@@ -17,7 +17,7 @@ use self::{
     survivors::Survivors,
 };
 use crate::{
-    shell::{self, say},
+    shell::{self, print_line},
     tools,
     workspace::Workspace,
 };
@@ -126,7 +126,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     for part in CORE {
         let files: Vec<&str> = part.files.iter().copied().filter(|it| options.wants(it)).collect();
         if !files.is_empty() {
-            say(&format!("\nmutants of {}: {}", part.name, files.join(", ")))?;
+            print_line(&format!("\nmutants of {}: {}", part.name, files.join(", ")))?;
             outcomes.extend(test(workspace, &path, part, &files, options.shard.as_deref())?);
         }
     }
@@ -198,30 +198,32 @@ fn command(workspace: &Workspace, part: &MutationTarget, files: &[&str], output:
 
 fn conclude(survivors: &Survivors, outcomes: &[MutantOutcome], whole: bool) -> Result<bool> {
     let counts = MutantCounts::of(outcomes.iter());
-    say(&format!("\n{:<40} caught missed timeout unviable", ""))?;
+    print_line(&format!("\n{:<40} caught missed timeout unviable", ""))?;
     for file in CORE.iter().flat_map(|part| part.files) {
         let of_file = MutantCounts::of(outcomes.iter().filter(|it| it.file == *file));
         if of_file != MutantCounts::default() {
-            say(&format!("{file:<40} {of_file}"))?;
+            print_line(&format!("{file:<40} {of_file}"))?;
         }
     }
-    say(&format!("{:<40} {counts}", "all"))?;
+    print_line(&format!("{:<40} {counts}", "all"))?;
     let Some(percentage) = counts.percentage() else {
-        say("no mutant was tested")?;
+        print_line("no mutant was tested")?;
         return Ok(false);
     };
     let missed = outcomes.iter().filter(|it| it.verdict == MutantVerdict::Missed);
     let unknown = survivors.unknown(missed);
     for mutant in &unknown {
-        say(&format!("survives, and is not in {}: {mutant}", survivors::FILE))?;
+        print_line(&format!("survives, and is not in {}: {mutant}", survivors::FILE))?;
     }
     // A shard has seen a part of the mutants: an entry that it did not meet may be another shard's.
     if whole {
         for mutant in survivors.stale(outcomes) {
-            say(&format!("stale in {}, no longer survives: {mutant}", survivors::FILE))?;
+            print_line(&format!("stale in {}, no longer survives: {mutant}", survivors::FILE))?;
         }
     }
-    say(&format!("{percentage} % of the mutants that build are noticed, {WANTED} % are wanted"))?;
+    print_line(&format!(
+        "{percentage} % of the mutants that build are noticed, {WANTED} % are wanted"
+    ))?;
     Ok(percentage >= WANTED && unknown.is_empty())
 }
 

@@ -25,7 +25,7 @@ use anyhow::{Context, Result};
 use self::containerfile::Containerfile;
 use crate::{
     gateway::{self, Profile},
-    shell::{printed, say},
+    shell::{print_line, printed},
     workspace::Workspace,
 };
 
@@ -56,7 +56,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let tried = "unpacked, migrated and served by its own user";
     let image = image::make(&parts)?;
     image::try_out(workspace, &parts, &image)?;
-    say(&format!("{}: {tried}", image.display()))?;
+    print_line(&format!("{}: {tried}", image.display()))?;
     let debian = deb::base(&parts)?;
     let containerfile = containerfile::make(workspace, &parts, &debian)?;
     if let Containerfile::Built(built) = &containerfile {
@@ -64,13 +64,13 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         // The health check of compose uses it.
         let mut curl = Command::new("chroot");
         printed(curl.arg(parts.folder.join("unpacked")).args(["curl", "--version"]))?;
-        say(&format!("{} of deploy/Containerfile: {tried}", built.display()))?;
+        print_line(&format!("{} of deploy/Containerfile: {tried}", built.display()))?;
     }
     let deb = deb::make(workspace, &parts)?;
     deb::try_out(workspace, &parts, &deb)?;
-    say(&format!("{}: judged by lintian, installed and served", deb.display()))?;
+    print_line(&format!("{}: judged by lintian, installed and served", deb.display()))?;
     if let Containerfile::Read(reason) = containerfile {
-        say(&format!("deploy/Containerfile was read and not built: {reason}"))?;
+        print_line(&format!("deploy/Containerfile was read and not built: {reason}"))?;
     }
     Ok(true)
 }

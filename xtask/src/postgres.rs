@@ -21,7 +21,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::{
     scratch,
-    shell::{hear, say},
+    shell::{capture, print_line},
 };
 
 /// The oldest that the gateway works with.
@@ -121,7 +121,11 @@ impl PostgresServer {
         if purpose == Purpose::Bench {
             server.execute(ROLE_OF_THE_BENCHMARK)?;
         }
-        say(&format!("PostgreSQL: {} in {}", server.binaries.display(), server.folder.display()))?;
+        print_line(&format!(
+            "PostgreSQL: {} in {}",
+            server.binaries.display(),
+            server.folder.display()
+        ))?;
         Ok(server)
     }
 
@@ -141,8 +145,8 @@ impl PostgresServer {
         let mut psql = self.client("psql");
         psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]);
         psql.arg("-h").arg(&self.folder).arg("-p").arg(self.port.to_string());
-        let heard = hear(psql.args(["-U", "holdfast", "-d", "postgres", "-c", sql]))?;
-        ensure!(heard.status.success(), "{sql}: {}", heard.last_words());
+        let captured = capture(psql.args(["-U", "holdfast", "-d", "postgres", "-c", sql]))?;
+        ensure!(captured.status.success(), "{sql}: {}", captured.last_words());
         Ok(())
     }
 
@@ -157,7 +161,7 @@ impl PostgresServer {
         loop {
             let mut ready = self.client("pg_isready");
             ready.arg("-q").arg("-h").arg(&self.folder).arg("-p").arg(self.port.to_string());
-            if hear(&mut ready)?.status.success() {
+            if capture(&mut ready)?.status.success() {
                 return Ok(());
             }
             let ended = self.child.try_wait().context("the database server cannot be asked for")?;
@@ -179,7 +183,7 @@ impl Drop for PostgresServer {
             return;
         }
         // At once, but with its shared memory given back. Its other remains block no later server.
-        let quit = hear(Command::new("kill").arg("-QUIT").arg(self.child.id().to_string()));
+        let quit = capture(Command::new("kill").arg("-QUIT").arg(self.child.id().to_string()));
         if quit.is_err() {
             self.child.kill().ok();
         }
@@ -224,19 +228,19 @@ pub(crate) fn release(folder: &Path) -> Option<String> {
     if !server.is_file() || !folder.join("initdb").is_file() {
         return None;
     }
-    let heard = hear(Command::new(server).arg("--version")).ok()?;
+    let captured = capture(Command::new(server).arg("--version")).ok()?;
     let is_number = |word: &&str| word.starts_with(|it: char| it.is_ascii_digit());
-    heard.stdout.split_whitespace().find(is_number).map(str::to_owned)
+    captured.stdout.split_whitespace().find(is_number).map(str::to_owned)
 }
 
 fn install() -> Result<()> {
-    say(&format!("PostgreSQL: installing Debian's package {PACKAGE}"))?;
+    print_line(&format!("PostgreSQL: installing Debian's package {PACKAGE}"))?;
     let mut apt = Command::new("apt-get");
-    let heard = hear(
+    let captured = capture(
         apt.args(["install", "--yes", "--quiet", "--no-install-recommends", PACKAGE])
             .env("DEBIAN_FRONTEND", "noninteractive"),
     )?;
-    ensure!(heard.status.success(), "apt-get install {PACKAGE}: {}", heard.last_words());
+    ensure!(captured.status.success(), "apt-get install {PACKAGE}: {}", captured.last_words());
     Ok(())
 }
 
@@ -258,8 +262,8 @@ fn start_in(binaries: &Path, folder: &Path, purpose: Purpose) -> Result<(Child, 
     initdb.args(["--no-sync", "--auth=trust", "--username=holdfast"]);
     // Sorted by bytes, as SQLite does: the laws hold for both.
     initdb.args(["--encoding=UTF8", "--locale=C"]).arg("-D").arg(&data).current_dir(folder);
-    let heard = hear(&mut initdb)?;
-    ensure!(heard.status.success(), "initdb: {}", heard.last_words());
+    let captured = capture(&mut initdb)?;
+    ensure!(captured.status.success(), "initdb: {}", captured.last_words());
     let port = match purpose {
         Purpose::Tests => PORT,
         Purpose::Bench => {
@@ -290,8 +294,12 @@ struct User {
 fn user() -> Result<Option<User>> {
     let id = |option: &str, user: &[&str]| -> Result<u32> {
         // By a program: the standard library knows no users, and this crate has no unsafe code.
-        let heard = hear(Command::new("id").arg(option).args(user))?;
-        heard.stdout.trim().parse().with_context(|| format!("id {option}: {}", heard.last_words()))
+        let captured = capture(Command::new("id").arg(option).args(user))?;
+        captured
+            .stdout
+            .trim()
+            .parse()
+            .with_context(|| format!("id {option}: {}", captured.last_words()))
     };
     if id("-u", &[])? != 0 {
         return Ok(None);

@@ -62,7 +62,7 @@ fn newest(releases: &str) -> Option<&str> {
 fn has_commit(workspace: &Workspace, commit: &str) -> Result<()> {
     let mut git = Command::new("git");
     git.current_dir(&workspace.root).args(["cat-file", "-e", &format!("{commit}^{{commit}}")]);
-    let is_there = shell::hear(&mut git).is_ok_and(|heard| heard.status.success());
+    let is_there = shell::capture(&mut git).is_ok_and(|captured| captured.status.success());
     let fetch = format!("git fetch origin {commit}");
     ensure!(is_there, "this clone does not have commit {commit} of the release before: `{fetch}`");
     Ok(())

@@ -20,7 +20,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{
     gateway::Profile,
-    shell::{self, printed, say},
+    shell::{self, print_line, printed},
     tools,
     workspace::{Workspace, emptied},
 };
@@ -66,7 +66,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let newest = workspace.newest_commit("%H %ct")?;
     let (hash, epoch) = newest.split_once(' ').context("git says no commit")?;
     let commit = Commit { hash, epoch };
-    say(&format!("building {hash} twice"))?;
+    print_line(&format!("building {hash} twice"))?;
     let [one, another] = FOLDERS;
     let Some((binary, bill)) = build(workspace, profile, commit, one)? else { return Ok(false) };
     let Some((other, other_bill)) = build(workspace, profile, commit, another)? else {
@@ -74,8 +74,8 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     };
     let differing = binary::differing_sections(&binary, &other)?;
     if !differing.is_empty() {
-        say(&format!("{} and {} differ in:", binary.display(), other.display()))?;
-        say(&differing.join("\n"))?;
+        print_line(&format!("{} and {} differ in:", binary.display(), other.display()))?;
+        print_line(&differing.join("\n"))?;
         return Ok(false);
     }
     ensure!(bill == other_bill, "the bills of materials of {} differ", FOLDERS.join(" and "));
@@ -86,8 +86,8 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let mut sums = Command::new("sha256sum");
     let sums = printed(sums.current_dir(&files).args([BUILT, &bill_name]))?;
     fs::write(files.join("SHA256SUMS"), &sums).context("SHA256SUMS was not written")?;
-    say(&format!("{}: equal in both folders", files.display()))?;
-    say(sums.trim_end())?;
+    print_line(&format!("{}: equal in both folders", files.display()))?;
+    print_line(sums.trim_end())?;
     Ok(true)
 }
 
@@ -107,7 +107,7 @@ fn build(
         ensure!(!named, "{} names {}", binary.display(), path.display());
     }
     let crates = bill::check(&bill, &binary)?;
-    say(&format!("{}: the {crates} crates of its bill of materials", binary.display()))?;
+    print_line(&format!("{}: the {crates} crates of its bill of materials", binary.display()))?;
     Ok(Some((binary, bill)))
 }
 

@@ -22,7 +22,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use crate::shell::hear;
+use crate::shell::capture;
 
 /// Linux's file system in memory.
 const MEMORY: &str = "/dev/shm";
@@ -107,8 +107,9 @@ fn parent() -> PathBuf {
 
 fn has_room(folder: &Path) -> bool {
     // A folder without `df`'s answer has no room.
-    let heard = hear(Command::new("df").args(["--block-size=1", "--output=avail"]).arg(folder));
-    heard.is_ok_and(|heard| room(&heard.stdout).is_some_and(|room| room >= ROOM_MIN))
+    let captured =
+        capture(Command::new("df").args(["--block-size=1", "--output=avail"]).arg(folder));
+    captured.is_ok_and(|captured| room(&captured.stdout).is_some_and(|room| room >= ROOM_MIN))
 }
 
 /// The file system's room is a quota: its files need memory that is free.

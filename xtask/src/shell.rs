@@ -35,13 +35,13 @@ impl CommandOutput {
 /// Runs a step that fetches packages, in silence. An error names the source by its kind, never by its address, and
 /// the command to run by hand.
 pub(crate) fn fetch(command: &mut Command, place: &str, by_hand: &str) -> Result<CommandOutput> {
-    let heard = hear(command)?;
+    let captured = capture(command)?;
     ensure!(
-        heard.status.success(),
+        captured.status.success(),
         "{place} does not give it ({}): {by_hand}, then again",
-        complaint(&heard.stderr).unwrap_or("without a reason")
+        complaint(&captured.stderr).unwrap_or("without a reason")
     );
-    Ok(heard)
+    Ok(captured)
 }
 
 /// The first line that calls itself an error, up to its address: the rest is advice.
@@ -54,7 +54,7 @@ fn complaint(stderr: &str) -> Option<&str> {
 }
 
 /// Prints a line for the reader.
-pub(crate) fn say(line: &str) -> Result<()> {
+pub(crate) fn print_line(line: &str) -> Result<()> {
     writeln!(io::stdout(), "{line}").context("standard output is closed")
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn run(command: &mut Command) -> Result<bool> {
 }
 
 /// Runs to the end in silence.
-pub(crate) fn hear(command: &mut Command) -> Result<CommandOutput> {
+pub(crate) fn capture(command: &mut Command) -> Result<CommandOutput> {
     let output = command.stdin(Stdio::null()).output().with_context(|| cannot_start(command))?;
     Ok(CommandOutput {
         status: output.status,
@@ -117,13 +117,13 @@ pub(crate) fn hear(command: &mut Command) -> Result<CommandOutput> {
 
 /// Output of a program that has to succeed, which it runs to the end in silence.
 pub(crate) fn printed(command: &mut Command) -> Result<String> {
-    let heard = hear(command)?;
-    ensure!(heard.status.success(), "{command:?}: {}", heard.last_words());
-    Ok(heard.stdout)
+    let captured = capture(command)?;
+    ensure!(captured.status.success(), "{command:?}: {}", captured.last_words());
+    Ok(captured.stdout)
 }
 
 /// Runs to the end with the output shown as it comes, and keeps a copy of it.
-pub(crate) fn overhear(command: &mut Command) -> Result<CommandOutput> {
+pub(crate) fn capture_shown(command: &mut Command) -> Result<CommandOutput> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -153,7 +153,7 @@ pub(crate) fn spell(duration: Duration) -> String {
 
 fn answers(command: &mut Command) -> bool {
     // A program that cannot be started is the case that this checks, so the error is the answer.
-    hear(command).is_ok_and(|heard| heard.status.success())
+    capture(command).is_ok_and(|captured| captured.status.success())
 }
 
 fn copy_lines(from: impl Read, to: &mut impl Write) -> io::Result<String> {

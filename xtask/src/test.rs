@@ -38,7 +38,7 @@ use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
     previous,
-    shell::{self, say, spell},
+    shell::{self, print_line, spell},
     workspace::{THUMBNAILS, Workspace},
 };
 
@@ -120,7 +120,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     let wanted: Vec<_> = CRATES.iter().copied().filter(|(name, _)| is_wanted(name)).collect();
     let packages = wanted.iter().map(|(_, package)| *package).collect();
     let runner = Runner::find(&workspace.root, packages, named.is_empty());
-    say(runner.introduce())?;
+    print_line(runner.introduce())?;
 
     let started = Instant::now();
     let mut notes = Vec::new();
@@ -135,7 +135,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
         )
     });
     let is_built = is_built?;
-    say(&format!("build: {}", spell(started.elapsed())))?;
+    print_line(&format!("build: {}", spell(started.elapsed())))?;
     let server = match wanted
         .iter()
         .any(|(name, _)| [STORE, EMBED, CONSOLE, END_TO_END, BENCH].contains(name))
@@ -194,11 +194,11 @@ fn without_a_suite(workspace: &Workspace) -> Vec<&str> {
 }
 
 fn time(name: &'static str, run: impl FnOnce() -> Result<TestRun>) -> Result<Suite> {
-    say(&format!("\nsuite {name}"))?;
+    print_line(&format!("\nsuite {name}"))?;
     let started = Instant::now();
     let TestRun { tally, tests } = run()?;
     let took = started.elapsed();
-    say(&format!("suite {name}: {tally} in {}", spell(took)))?;
+    print_line(&format!("suite {name}: {tally} in {}", spell(took)))?;
     Ok(Suite { name, tally, took, clock: "", tests })
 }
 
@@ -227,11 +227,11 @@ fn together(
         .collect();
     let sum = suites.iter().fold(TestTally::default(), |sum, suite| sum + suite.tally);
     for suite in suites.iter_mut().filter(|suite| suite.tests.is_empty()) {
-        say(&format!("suite {}: it has no test", suite.name))?;
+        print_line(&format!("suite {}: it has no test", suite.name))?;
         suite.tally = TestTally::NOT_RUN;
     }
     if sum != all.tally {
-        say(&format!("suite {UNITS}: its tests are {sum}, its summary is {}", all.tally))?;
+        print_line(&format!("suite {UNITS}: its tests are {sum}, its summary is {}", all.tally))?;
         suites.push(Suite { tally: TestTally::NOT_RUN, tests: Vec::new(), ..all });
     }
     Ok(suites)
@@ -242,7 +242,7 @@ fn server(notes: &mut Vec<String>) -> Result<Option<PostgresServer>> {
     match PostgresServer::start(Purpose::Tests) {
         Ok(server) => Ok(Some(server)),
         Err(error) => {
-            say(&format!("PostgreSQL: not to be had: {error:#}"))?;
+            print_line(&format!("PostgreSQL: not to be had: {error:#}"))?;
             notes.push(format!("skipped, the tests with {POSTGRES}_ in their names: {error:#}"));
             Ok(None)
         }
@@ -346,24 +346,24 @@ impl TestWorld<'_> {
 }
 
 fn close(suites: &[Suite], notes: &[String], took: Duration) -> Result<bool> {
-    say("")?;
+    print_line("")?;
     for Suite { name, tally, took, clock, tests: _ } in suites {
-        say(&format!("{name:<10} {tally} in {}{clock}", spell(*took)))?;
+        print_line(&format!("{name:<10} {tally} in {}{clock}", spell(*took)))?;
     }
     let mut tests: Vec<&FinishedTest> = suites.iter().flat_map(|suite| &suite.tests).collect();
     tests.sort_by_key(|test| Reverse(test.took));
     for test in tests.iter().take(SLOWEST) {
-        say(&format!("slowest: {:>10} {test}", spell(test.took)))?;
+        print_line(&format!("slowest: {:>10} {test}", spell(test.took)))?;
     }
-    say(&format!("all suites in {}", spell(took)))?;
+    print_line(&format!("all suites in {}", spell(took)))?;
     for note in notes {
-        say(note)?;
+        print_line(note)?;
     }
     if let Some(note) = unexplained(suites, notes) {
-        say(&note)?;
+        print_line(&note)?;
     }
     let total = suites.iter().fold(TestTally::default(), |sum, suite| sum + suite.tally);
-    say(&total.to_string())?;
+    print_line(&total.to_string())?;
     Ok(total.failed == 0)
 }
 

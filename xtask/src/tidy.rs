@@ -2,8 +2,8 @@
 //!
 //! The rules are pure functions over text and over the list of crates; only this file reads.
 
+mod boundaries;
 mod cycles;
-mod doors;
 mod files;
 mod layers;
 mod names;
@@ -49,7 +49,7 @@ impl fmt::Display for Finding {
 /// All findings of all rules.
 pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     let mut findings = layers::check(&workspace.packages);
-    findings.extend(doors::check(&workspace.packages));
+    findings.extend(boundaries::check(&workspace.packages));
     let mut texts = Vec::new();
     for path in ours(&workspace.root)? {
         if let Some(text) = read(&workspace.root.join(&path))? {
@@ -75,9 +75,9 @@ fn ours(root: &Path) -> Result<Vec<String>> {
     let mut git = Command::new("git");
     // Git knows what is ours: target folders and what editors leave are not.
     git.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-    let heard = shell::hear(&mut git)?;
-    ensure!(heard.status.success(), "git ls-files: {}", heard.last_words());
-    let paths = heard.stdout.split_terminator('\0');
+    let captured = shell::capture(&mut git)?;
+    ensure!(captured.status.success(), "git ls-files: {}", captured.last_words());
+    let paths = captured.stdout.split_terminator('\0');
     Ok(paths.map(str::to_owned).collect())
 }
 

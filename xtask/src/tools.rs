@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    shell::{self, say},
+    shell::{self, print_line},
     workspace::Workspace,
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn find(workspace: &Workspace, subcommand: &str) -> Result<OsString> 
         return Ok(path);
     }
     let package = package(subcommand);
-    say(&format!(
+    print_line(&format!(
         "{package} is not installed: building it into {}, which takes some minutes once",
         tools.display()
     ))?;
@@ -61,8 +61,8 @@ pub(crate) fn find(workspace: &Workspace, subcommand: &str) -> Result<OsString> 
 
 fn is_there(workspace: &Workspace, subcommand: &str, path: &OsStr) -> bool {
     let mut version = shell::cargo(&workspace.root);
-    let heard = shell::hear(version.args([subcommand, "--version"]).env("PATH", path));
-    heard.is_ok_and(|heard| heard.status.success())
+    let captured = shell::capture(version.args([subcommand, "--version"]).env("PATH", path));
+    captured.is_ok_and(|captured| captured.status.success())
 }
 
 /// Package in the notation of `cargo install`.

@@ -52,9 +52,11 @@ impl Workspace {
     pub(crate) fn load() -> Result<Self> {
         let here = std::env::current_dir().context("no current folder")?;
         let mut cargo = shell::cargo(&here);
-        let heard = shell::hear(cargo.args(["metadata", "--no-deps", "--format-version", "1"]))?;
-        ensure!(heard.status.success(), "cargo metadata: {}", heard.last_words());
-        let metadata = serde_json::from_str(&heard.stdout).context("cargo metadata is not JSON")?;
+        let captured =
+            shell::capture(cargo.args(["metadata", "--no-deps", "--format-version", "1"]))?;
+        ensure!(captured.status.success(), "cargo metadata: {}", captured.last_words());
+        let metadata =
+            serde_json::from_str(&captured.stdout).context("cargo metadata is not JSON")?;
         Self::read(&metadata).context("cargo metadata has another shape")
     }
 

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use super::CheckVerdict;
 use crate::{
-    shell::{self, say},
+    shell::{self, print_line},
     workspace::Workspace,
 };
 
@@ -26,7 +26,7 @@ pub(super) fn check(workspace: &Workspace) -> Result<CheckVerdict> {
         git.current_dir(&workspace.root).args(args);
         git
     };
-    if !shell::hear(&mut git(&["rev-parse", "--verify", "--quiet", MAIN]))?.status.success() {
+    if !shell::capture(&mut git(&["rev-parse", "--verify", "--quiet", MAIN]))?.status.success() {
         return Ok(CheckVerdict::NotChecked("there is no origin/main to compare with"));
     }
     let range = format!("{MAIN}..HEAD");
@@ -34,7 +34,7 @@ pub(super) fn check(workspace: &Workspace) -> Result<CheckVerdict> {
     let mut passed = true;
     for (commit, message) in log.split('\0').filter_map(|it| it.trim_start().split_once(' ')) {
         if let Some(reason) = fault(message) {
-            say(&format!("commit {commit}: {reason}"))?;
+            print_line(&format!("commit {commit}: {reason}"))?;
             passed = false;
         }
     }

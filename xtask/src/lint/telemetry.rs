@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::{
-    shell::{self, say},
+    shell::{self, print_line},
     tools::debian,
     workspace::Workspace,
 };
@@ -41,7 +41,7 @@ fn queries_of(workspace: &Workspace) -> Result<Vec<String>> {
         let dashboard: Value =
             serde_json::from_str(&text).with_context(|| path.display().to_string())?;
         let found = queries_in(&dashboard);
-        say(&format!("{}: {} queries", path.display(), found.len()))?;
+        print_line(&format!("{}: {} queries", path.display(), found.len()))?;
         queries.extend(found);
     }
     Ok(queries)

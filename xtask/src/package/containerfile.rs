@@ -118,10 +118,13 @@ impl Buildah<'_> {
 /// Refuses what the other files of `deploy/` and the sources contradict.
 fn judge(text: &str, sources: &Path) -> Result<()> {
     let user = format!("{USER}:{USER}");
-    ensure!(said(text, "USER ").last() == Some(&user.as_str()), "the last USER is not {user}");
-    let exposed = said(text, "EXPOSE ").join(" ");
+    ensure!(
+        arguments_of(text, "USER ").last() == Some(&user.as_str()),
+        "the last USER is not {user}"
+    );
+    let exposed = arguments_of(text, "EXPOSE ").join(" ");
     ensure!(exposed.split(' ').eq(PORTS), "EXPOSE is not {}", PORTS.join(" "));
-    for copied in said(text, "COPY ") {
+    for copied in arguments_of(text, "COPY ") {
         let words: Vec<&str> = copied.split(' ').collect();
         // What a stage hands on is made there, by the command that the next rule reads.
         let is_of_stage = words.iter().any(|word| word.starts_with("--from="));
@@ -138,7 +141,7 @@ fn judge(text: &str, sources: &Path) -> Result<()> {
 }
 
 /// The rest of each line that begins with this instruction.
-fn said<'a>(text: &'a str, instruction: &str) -> Vec<&'a str> {
+fn arguments_of<'a>(text: &'a str, instruction: &str) -> Vec<&'a str> {
     text.lines().filter_map(|line| line.strip_prefix(instruction)).map(str::trim).collect()
 }
 

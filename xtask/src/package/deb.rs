@@ -12,7 +12,7 @@ use anyhow::{Context, Result, ensure};
 use super::{Parts, STATE, USER, trial::Root};
 use crate::{
     gateway::Profile,
-    shell::{cargo, has, hear, printed, say},
+    shell::{capture, cargo, has, print_line, printed},
     tools,
     workspace::{Workspace, emptied},
 };
@@ -67,7 +67,7 @@ pub(super) fn base(parts: &Parts) -> Result<PathBuf> {
     let archive = parts.folder.join("debian.tar");
     if !archive.exists() {
         needs("mmdebstrap")?;
-        say("making a root of Debian, which takes minutes once")?;
+        print_line("making a root of Debian, which takes minutes once")?;
         // Beside it first: half an archive must not be found.
         let half = parts.folder.join("half-debian.tar");
         printed(Command::new("mmdebstrap").args(["--variant=minbase", "bookworm"]).arg(&half))?;
@@ -86,8 +86,8 @@ pub(super) fn try_out(workspace: &Workspace, parts: &Parts, deb: &Path) -> Resul
     needs("lintian")?;
     let mut lintian = Command::new("lintian");
     lintian.args(["--allow-root", "--fail-on", "error,warning", "--suppress-tags", ACCEPTED]);
-    let judged = hear(lintian.arg(deb))?;
-    say(&judged.stdout)?;
+    let judged = capture(lintian.arg(deb))?;
+    print_line(&judged.stdout)?;
     ensure!(judged.status.success(), "lintian finds mistakes in {}", deb.display());
     let root = parts.folder.join("debian");
     if !root.join("usr/bin/dpkg").exists() {

@@ -65,8 +65,8 @@ fn pack(parts: &Parts, root: &Path) -> Result<PathBuf> {
     tar.arg(format!("--mtime=@{}", parts.epoch)).arg("--file").arg(&layer);
     printed(tar.arg("--directory").arg(root).arg("."))?;
     let keep = |file: &Path| -> Result<(String, u64)> {
-        let told = printed(Command::new("sha256sum").arg(file))?;
-        let digest = told.split_whitespace().next().context("no digest")?.to_owned();
+        let printed_sum = printed(Command::new("sha256sum").arg(file))?;
+        let digest = printed_sum.split_whitespace().next().context("no digest")?.to_owned();
         let bytes = fs::metadata(file).context("a blob")?.len();
         fs::rename(file, blobs.join(&digest)).context("a blob was not kept")?;
         Ok((format!("sha256:{digest}"), bytes))

@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::shell::{hear, without_settings};
+use crate::shell::{capture, without_settings};
 
 const LISTENS: &str = "holdfast listens on http://";
 /// Time that a command has, from its start to its end; it is killed then.
@@ -48,9 +48,9 @@ impl Root<'_> {
 
     /// Runs a command of the gateway to its end; what it printed.
     pub(super) fn run(&self, args: &[&str]) -> Result<String> {
-        let heard = hear(&mut self.command(args))?;
-        ensure!(heard.status.success(), "holdfast {}: {}", args.join(" "), heard.stderr);
-        Ok(heard.stdout)
+        let captured = capture(&mut self.command(args))?;
+        ensure!(captured.status.success(), "holdfast {}: {}", args.join(" "), captured.stderr);
+        Ok(captured.stdout)
     }
 
     /// Serves, is probed for readiness, and ends with its namespace.
@@ -58,13 +58,13 @@ impl Root<'_> {
         let mut command = self.command(&["serve"]);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().context("unshare was not started")?;
-        let answered = ask(&mut child);
+        let answered = read_readiness(&mut child);
         // The first process of a namespace, which hands the signal on and takes the others with it. Killing
         // `unshare` would not end it.
         let first = format!("/proc/{0}/task/{0}/children", child.id());
         let first = fs::read_to_string(first).context("the process inside is not known")?;
         for process in first.split_whitespace() {
-            hear(Command::new("kill").args(["-TERM", process]))?;
+            capture(Command::new("kill").args(["-TERM", process]))?;
         }
         let status = child.wait().context("it was started here")?;
         let answer = answered?;
@@ -75,7 +75,7 @@ impl Root<'_> {
 }
 
 /// The answer to `GET /readyz`, once its address is printed.
-fn ask(child: &mut Child) -> Result<String> {
+fn read_readiness(child: &mut Child) -> Result<String> {
     let lines = BufReader::new(child.stdout.take().context("a pipe")?).lines();
     let found =
         lines.map_while(Result::ok).find_map(|line| line.strip_prefix(LISTENS).map(str::to_owned));

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fs, ops::Range, path::Path, process::Command};
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{hear, printed};
+use crate::shell::{capture, printed};
 
 /// A line for each section in which two binaries differ, or for what is in no section; none when they are equal.
 pub(super) fn differing_sections(one: &Path, another: &Path) -> Result<Vec<String>> {
@@ -33,11 +33,11 @@ pub(super) fn differing_sections(one: &Path, another: &Path) -> Result<Vec<Strin
 pub(super) fn names(binary: &Path, path: &Path) -> Result<bool> {
     let mut grep = Command::new("grep");
     grep.args(["--quiet", "--text", "--fixed-strings", "--regexp"]).arg(path).arg(binary);
-    let heard = hear(&mut grep)?;
-    match heard.status.code() {
+    let captured = capture(&mut grep)?;
+    match captured.status.code() {
         Some(0) => Ok(true),
         Some(1) => Ok(false),
-        Some(_) | None => bail!("grep {}: {}", binary.display(), heard.last_words()),
+        Some(_) | None => bail!("grep {}: {}", binary.display(), captured.last_words()),
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use super::clients;
 use crate::{
-    shell::{fetch, find_program, has, hear, say},
+    shell::{capture, fetch, find_program, has, print_line},
     workspace::Workspace,
 };
 
@@ -38,8 +38,8 @@ impl Browser {
             Ok(Self { modules, chromium })
         });
         match &prepared {
-            Ok(browser) => say(&format!("browser: {}: ready", browser.chromium.display()))?,
-            Err(error) => say(&format!("browser: not to be had: {error:#}"))?,
+            Ok(browser) => print_line(&format!("browser: {}: ready", browser.chromium.display()))?,
+            Err(error) => print_line(&format!("browser: not to be had: {error:#}"))?,
         }
         Ok(prepared.map_err(|error| format!("{error:#}")))
     }
@@ -48,9 +48,9 @@ impl Browser {
 /// The browser, installed if it is not there yet.
 pub(super) fn chromium() -> Result<PathBuf> {
     if !has(CHROMIUM) {
-        say(&format!("browser: installing Debian's package {CHROMIUM}"))?;
+        print_line(&format!("browser: installing Debian's package {CHROMIUM}"))?;
         // A new machine has no list of packages yet.
-        hear(Command::new("apt-get").args(["update", "--quiet"]))?;
+        capture(Command::new("apt-get").args(["update", "--quiet"]))?;
         let mut apt = Command::new("apt-get");
         apt.args(["install", "--yes", "--quiet", "--no-install-recommends", CHROMIUM]);
         let apt = apt.env("DEBIAN_FRONTEND", "noninteractive");

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::shell::{fetch, has, hear, printed, say};
+use crate::shell::{capture, fetch, has, print_line, printed};
 
 /// The library of the Python client, what tests the gateway against its own description, what
 /// receivers verify webhooks with, and Kubernetes' schemas with what reads them.
@@ -62,11 +62,11 @@ pub(crate) fn prepare(target: &Path) -> Result<Clients> {
 pub(crate) fn report(name: &str, packages: &str, prepared: Result<PathBuf>) -> Result<Client> {
     match prepared {
         Ok(path) => {
-            say(&format!("{name} client: {packages}: ready"))?;
+            print_line(&format!("{name} client: {packages}: ready"))?;
             Ok(Client::Ready(path))
         }
         Err(error) => {
-            say(&format!("{name} client: not to be had: {error:#}"))?;
+            print_line(&format!("{name} client: not to be had: {error:#}"))?;
             Ok(Client::Missing(format!("{error:#}")))
         }
     }
@@ -83,7 +83,7 @@ fn python(folder: &Path) -> Result<PathBuf> {
     if python_has(&python) == Some(wanted.clone()) {
         return Ok(python);
     }
-    say(&format!("Python client: installing {}", wanted.join(", ")))?;
+    print_line(&format!("Python client: installing {}", wanted.join(", ")))?;
     fetch(new_python(folder)?.args(&wanted), INDEX, REACH_INDEX)?;
     ensure!(python_has(&python) == Some(wanted), "pip did not install what it was asked for");
     Ok(python)
@@ -93,10 +93,10 @@ fn python_has(python: &Path) -> Option<Vec<String>> {
     const ASK: &str = "import sys, openai\nfrom importlib.metadata import version\n\
                        print(*[name + '==' + version(name) for name in sys.argv[1:]])";
     let names = PYTHON.iter().map(|(name, _)| name);
-    let heard = hear(Command::new(python).args(["-c", ASK]).args(names));
+    let captured = capture(Command::new(python).args(["-c", ASK]).args(names));
     // A Python that does not answer has no libraries: they are installed anew.
-    let heard = heard.ok().filter(|it| it.status.success())?;
-    Some(heard.stdout.split_whitespace().map(str::to_owned).collect())
+    let captured = captured.ok().filter(|it| it.status.success())?;
+    Some(captured.stdout.split_whitespace().map(str::to_owned).collect())
 }
 
 fn node(folder: &Path) -> Result<PathBuf> {
@@ -105,7 +105,7 @@ fn node(folder: &Path) -> Result<PathBuf> {
         return Ok(folder.to_owned());
     }
     ensure!(has("npm"), "there is no npm");
-    say(&format!("Node client: installing openai {NODE_OPENAI}"))?;
+    print_line(&format!("Node client: installing openai {NODE_OPENAI}"))?;
     fs::create_dir_all(folder).context("cannot make the folder of the project")?;
     // Without a manifest of its own npm would search for a project in the folders above.
     fs::write(folder.join("package.json"), "{ \"private\": true }\n")
@@ -132,7 +132,7 @@ pub(crate) fn node_by_lock(from: &Path, folder: &Path) -> Result<()> {
         return Ok(());
     }
     ensure!(has("npm"), "there is no npm");
-    say(&format!("Node: installing the libraries of {}", from.display()))?;
+    print_line(&format!("Node: installing the libraries of {}", from.display()))?;
     fs::create_dir_all(folder).context("cannot make the folder of the libraries")?;
     for file in LOCKED {
         fs::copy(from.join(file), folder.join(file)).context("cannot copy the lock file")?;
@@ -149,7 +149,7 @@ pub(crate) fn python_by_list(list: &Path, folder: &Path) -> Result<PathBuf> {
     if fs::read(&done).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
-    say(&format!("Python: installing the libraries of {}", list.display()))?;
+    print_line(&format!("Python: installing the libraries of {}", list.display()))?;
     let mut pip = new_python(folder)?;
     fetch(pip.arg("--requirement").arg(list), INDEX, REACH_INDEX)?;
     // Last: half an installation has no such file.

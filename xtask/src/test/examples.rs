@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use super::tally::TestTally;
 use crate::{
     gateway,
-    shell::{self, say},
+    shell::{self, print_line},
     workspace::{THUMBNAILS, Workspace},
 };
 
@@ -25,7 +25,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<TestTally> {
     let mut tally = TestTally::default();
     for package in &workspace.packages {
         for example in &package.examples {
-            say(&format!("example {example} of {}", package.name))?;
+            print_line(&format!("example {example} of {}", package.name))?;
             let passed = match built.as_deref().and_then(|built| find(built, example)) {
                 Some(program) => {
                     let mut program = shell::without_settings(Command::new(program));
@@ -54,7 +54,7 @@ fn find<'a>(built: &'a [PathBuf], example: &str) -> Option<&'a Path> {
 
 /// Runs the service that embeds the domain from outside, on a database of its own.
 fn run_thumbnails(workspace: &Workspace, program: &Path) -> Result<bool> {
-    say(&format!("example {THUMBNAILS}, a service of its own"))?;
+    print_line(&format!("example {THUMBNAILS}, a service of its own"))?;
     let folder = workspace.target.join(THUMBNAILS).join("run");
     if folder.exists() {
         fs::remove_dir_all(&folder).context("cannot remove the database of the last run")?;

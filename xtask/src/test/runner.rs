@@ -118,14 +118,14 @@ impl Runner {
     }
 
     fn count(&self, command: &mut Command) -> Result<TestRun> {
-        let heard = shell::overhear(command)?;
+        let captured = shell::capture_shown(command)?;
         Ok(match self.kind {
             RunnerKind::Nextest => TestRun {
-                tally: TestTally::of_nextest(&heard),
-                tests: FinishedTest::of_nextest(&heard),
+                tally: TestTally::of_nextest(&captured),
+                tests: FinishedTest::of_nextest(&captured),
             },
             RunnerKind::Cargo => {
-                TestRun { tally: TestTally::of_libtest(&heard), tests: Vec::new() }
+                TestRun { tally: TestTally::of_libtest(&captured), tests: Vec::new() }
             }
         })
     }
@@ -157,5 +157,5 @@ pub(crate) fn at_once(for_each_processor: usize) -> [(&'static str, PathBuf); 2]
 pub(crate) fn doc_tests(root: &Path) -> Result<TestTally> {
     let mut command = shell::cargo(root);
     command.args(["test", "--doc", "--workspace", "--no-fail-fast"]);
-    shell::overhear(&mut command).map(|heard| TestTally::of_libtest(&heard))
+    shell::capture_shown(&mut command).map(|captured| TestTally::of_libtest(&captured))
 }

@@ -18,9 +18,9 @@ impl TestTally {
     pub(crate) const NOT_RUN: Self = Self { passed: 0, failed: 1, skipped: 0 };
 
     /// From nextest, which sums up on standard error, last.
-    pub(crate) fn of_nextest(heard: &CommandOutput) -> Self {
+    pub(crate) fn of_nextest(captured: &CommandOutput) -> Self {
         // From the end: a test may print such a line itself.
-        let lines = heard.stderr.lines().rev();
+        let lines = captured.stderr.lines().rev();
         let summary = lines.filter_map(|line| line.trim_start().strip_prefix(SUMMARY)).next();
         summary.and_then(nextest_summary).unwrap_or(Self::NOT_RUN)
     }
@@ -39,14 +39,15 @@ impl TestTally {
     }
 
     /// From libtest, which sums up every test binary on standard output.
-    pub(crate) fn of_libtest(heard: &CommandOutput) -> Self {
-        let summaries = heard.stdout.lines().filter_map(|line| line.strip_prefix("test result: "));
-        summaries.map(libtest_summary).fold(Self::default(), Add::add).unless_silent(heard)
+    pub(crate) fn of_libtest(captured: &CommandOutput) -> Self {
+        let summaries =
+            captured.stdout.lines().filter_map(|line| line.strip_prefix("test result: "));
+        summaries.map(libtest_summary).fold(Self::default(), Add::add).unless_silent(captured)
     }
 
     /// A runner that failed without counting a failure did not run its tests.
-    fn unless_silent(self, heard: &CommandOutput) -> Self {
-        if self.failed == 0 && !heard.status.success() { self + Self::NOT_RUN } else { self }
+    fn unless_silent(self, captured: &CommandOutput) -> Self {
+        if self.failed == 0 && !captured.status.success() { self + Self::NOT_RUN } else { self }
     }
 
     fn count(&mut self, number: u32, what: &str) {
@@ -84,8 +85,8 @@ enum TestEnd {
 
 impl FinishedTest {
     /// All tests of a run by nextest. Lines after the summary repeat what failed.
-    pub(crate) fn of_nextest(heard: &CommandOutput) -> Vec<Self> {
-        let lines = heard.stderr.lines().map(str::trim_start);
+    pub(crate) fn of_nextest(captured: &CommandOutput) -> Vec<Self> {
+        let lines = captured.stderr.lines().map(str::trim_start);
         lines.take_while(|line| !line.starts_with(SUMMARY)).filter_map(Self::read).collect()
     }
 
@@ -193,14 +194,14 @@ mod tests {
         TestTally { passed, failed, skipped }
     }
 
-    fn heard(code: i32, stdout: &str, stderr: &str) -> CommandOutput {
+    fn captured(code: i32, stdout: &str, stderr: &str) -> CommandOutput {
         let status = ExitStatus::from_raw(code << 8);
         CommandOutput { status, stdout: stdout.to_owned(), stderr: stderr.to_owned() }
     }
 
     #[track_caller]
     fn check_nextest(code: i32, stderr: &str, expected: TestTally) {
-        assert_eq!(TestTally::of_nextest(&heard(code, "", stderr)), expected);
+        assert_eq!(TestTally::of_nextest(&captured(code, "", stderr)), expected);
     }
 
     #[test]
@@ -236,7 +237,7 @@ mod tests {
      Summary [   9.011s] 3 tests run: 2 passed, 1 timed out, 1 skipped
      TIMEOUT [ 300.002s] (2/9) holdfast-store claims::slow
 ";
-        let tests = FinishedTest::of_nextest(&heard(100, "", printed));
+        let tests = FinishedTest::of_nextest(&captured(100, "", printed));
         let of_package = |package: &str| TestTally::of_package(&tests, package);
         assert_eq!(of_package("holdfast-store"), tally(1, 1, 1));
         assert_eq!(of_package("holdfast-stores"), tally(1, 0, 0));
@@ -251,13 +252,13 @@ mod tests {
                       finished in 0.00s\n\
                       test result: FAILED. 1 passed; 1 failed; 0 ignored; 5 measured; 0 filtered \
                       out; finished in 0.17s\n";
-        assert_eq!(TestTally::of_libtest(&heard(101, stdout, "")), tally(4, 1, 3));
+        assert_eq!(TestTally::of_libtest(&captured(101, stdout, "")), tally(4, 1, 3));
     }
 
     #[test]
     fn a_runner_that_fails_without_a_count_is_a_failure() {
         check_nextest(1, "error: could not compile", tally(0, 1, 0));
-        assert_eq!(TestTally::of_libtest(&heard(101, "", "")), tally(0, 1, 0));
+        assert_eq!(TestTally::of_libtest(&captured(101, "", "")), tally(0, 1, 0));
         check_nextest(0, "", tally(0, 1, 0));
     }
 

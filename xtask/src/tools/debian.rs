@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    shell::{fetch, find_program, hear, say},
+    shell::{capture, fetch, find_program, print_line},
     workspace::Workspace,
 };
 
@@ -53,7 +53,10 @@ pub(crate) fn find(workspace: &Workspace, wanted: DebianProgram) -> Result<PathB
     if unpacked.is_file() {
         return Ok(unpacked);
     }
-    say(&format!("{name} is not installed: unpacking Debian's packages {}", packages.join(", ")))?;
+    print_line(&format!(
+        "{name} is not installed: unpacking Debian's packages {}",
+        packages.join(", ")
+    ))?;
     // Beside it first: half an unpacked package must not be found.
     let half = tools.join(format!("{name}-{}", std::process::id()));
     let done = unpack(&half, packages).with_context(|| format!("there is no {name}"));
@@ -69,9 +72,9 @@ pub(crate) fn find(workspace: &Workspace, wanted: DebianProgram) -> Result<PathB
 
 fn unpack(folder: &Path, packages: &[&str]) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("no folder {}", folder.display()))?;
-    if !hear(&mut download(folder, packages))?.status.success() {
+    if !capture(&mut download(folder, packages))?.status.success() {
         // A new machine has no list of packages yet.
-        hear(Command::new("apt-get").args(["update", "--quiet"]))?;
+        capture(Command::new("apt-get").args(["update", "--quiet"]))?;
         let by_hand = format!("install the package {} by hand", packages.first().unwrap_or(&""));
         fetch(&mut download(folder, packages), "Debian's archive", &by_hand)?;
     }
@@ -82,8 +85,8 @@ fn unpack(folder: &Path, packages: &[&str]) -> Result<()> {
         if file.extension().is_none_or(|it| it != "deb") {
             continue;
         }
-        let heard = hear(Command::new("dpkg").arg("-x").args([&file, folder]))?;
-        ensure!(heard.status.success(), "dpkg -x {}: {}", file.display(), heard.last_words());
+        let captured = capture(Command::new("dpkg").arg("-x").args([&file, folder]))?;
+        ensure!(captured.status.success(), "dpkg -x {}: {}", file.display(), captured.last_words());
     }
     Ok(())
 }

