@@ -37,14 +37,14 @@ const PAUSE_ABOVE: Duration = Duration::from_secs(60);
 
 /// The e-mail address of an attempt, and the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Subject {
+struct AttemptSubject {
     email: [u8; 16],
     listener: Listener,
 }
 
 /// Client of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Client {
+enum AttemptClient {
     /// An address group.
     Stranger(IpAddr),
     /// A browser with a mark of the person, or a session of theirs.
@@ -54,8 +54,8 @@ enum Client {
 /// Attempt to prove a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Attempt {
-    subject: Subject,
-    client: Client,
+    subject: AttemptSubject,
+    client: AttemptClient,
     /// Moment at which the person's password was set; failures of before are forgotten.
     password_set_at: Timestamp,
 }
@@ -67,15 +67,15 @@ impl Attempt {
         email: &str,
         password_set_at: Option<Timestamp>,
     ) -> Self {
-        let subject = Subject { email: short_hash(email.as_bytes()), listener };
-        let client = Client::Stranger(address_group(address));
+        let subject = AttemptSubject { email: short_hash(email.as_bytes()), listener };
+        let client = AttemptClient::Stranger(address_group(address));
         let password_set_at = password_set_at.unwrap_or(Timestamp::from_micros(0));
         Self { subject, client, password_set_at }
     }
 
     /// The same attempt by a browser with a mark, or in a session, which has these bytes.
     pub(crate) fn by_known(self, browser: &[u8]) -> Self {
-        Self { client: Client::Known(short_hash(browser)), ..self }
+        Self { client: AttemptClient::Known(short_hash(browser)), ..self }
     }
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn address_group(address: IpAddr) -> IpAddr {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Count {
+struct AttemptCount {
     failures: u32,
     /// Moment before which no attempt is judged.
     closed_until: Instant,
@@ -107,30 +107,30 @@ struct Count {
 }
 
 #[derive(Debug, Default)]
-struct Counts {
-    clients: BTreeMap<(Subject, Client), Count>,
-    emails: BTreeMap<Subject, Count>,
+struct AttemptCounts {
+    clients: BTreeMap<(AttemptSubject, AttemptClient), AttemptCount>,
+    emails: BTreeMap<AttemptSubject, AttemptCount>,
 }
 
 /// A count that an attempt has changed.
 #[derive(Debug, Clone, Copy)]
-struct Change {
-    before: Option<Count>,
-    after: Count,
+struct CountChange {
+    before: Option<AttemptCount>,
+    after: AttemptCount,
 }
 
 /// Failures that are remembered. One lock for clients and addresses: an attempt is judged by both and counted in one
 /// step, or parallel attempts would all pass the same pause.
 #[derive(Debug, Default)]
-pub(crate) struct FailedAttempts(Mutex<Counts>);
+pub(crate) struct FailedAttempts(Mutex<AttemptCounts>);
 
-/// An attempt that is judged now. Dropped without [`Reservation::keep`], the failure that it counts as is taken back.
+/// An attempt that is judged now. Dropped without [`AttemptReservation::keep`], the failure that it counts as is taken back.
 #[derive(Debug)]
-pub(crate) struct Reservation<'a> {
+pub(crate) struct AttemptReservation<'a> {
     attempts: &'a FailedAttempts,
     attempt: Attempt,
-    client: Change,
-    email: Option<Change>,
+    client: CountChange,
+    email: Option<CountChange>,
     is_kept: bool,
 }
 
@@ -144,11 +144,11 @@ impl FailedAttempts {
         &self,
         attempt: Attempt,
         now: Instant,
-    ) -> Result<Reservation<'_>, Duration> {
+    ) -> Result<AttemptReservation<'_>, Duration> {
         let Attempt { subject, client, password_set_at } = attempt;
         let mut counts = self.counts();
         let of_client = remembered(&counts.clients, &(subject, client), attempt, now);
-        let is_stranger = matches!(client, Client::Stranger(_));
+        let is_stranger = matches!(client, AttemptClient::Stranger(_));
         let of_email = remembered(&counts.emails, &subject, attempt, now).filter(|_| is_stranger);
         let closed = of_client.into_iter().chain(of_email).map(|it| it.closed_until).max();
         let pause = closed.map(|closed| closed.saturating_duration_since(now));
@@ -157,7 +157,7 @@ impl FailedAttempts {
         }
         let failures = of_client.map_or(0, |count| count.failures);
         let pause = Duration::from_secs(1_u64.checked_shl(failures.min(6)).unwrap_or(u64::MAX));
-        let after = Count {
+        let after = AttemptCount {
             failures: failures.saturating_add(1),
             closed_until: now + pause.min(PAUSE_MAX),
             forgotten_at: now + FORGOTTEN_AFTER,
@@ -169,21 +169,21 @@ impl FailedAttempts {
             let pause = if failures >= HOURLY_MAX { PAUSE_ABOVE } else { Duration::ZERO };
             let forgotten_at = of_email.map_or(now + HOUR, |count| count.forgotten_at);
             let closed_until = now + pause;
-            let after = Count { failures, closed_until, forgotten_at, password_set_at };
+            let after = AttemptCount { failures, closed_until, forgotten_at, password_set_at };
             put(&mut counts.emails, subject, after, now);
-            Change { before: of_email, after }
+            CountChange { before: of_email, after }
         });
-        let client = Change { before: of_client, after };
-        Ok(Reservation { attempts: self, attempt, client, email, is_kept: false })
+        let client = CountChange { before: of_client, after };
+        Ok(AttemptReservation { attempts: self, attempt, client, email, is_kept: false })
     }
 
-    fn counts(&self) -> MutexGuard<'_, Counts> {
+    fn counts(&self) -> MutexGuard<'_, AttemptCounts> {
         // Maps of counts are whole after a panic.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Reservation<'_> {
+impl AttemptReservation<'_> {
     /// Keeps the failure: the password was wrong.
     pub(crate) fn keep(mut self) {
         self.is_kept = true;
@@ -196,7 +196,7 @@ impl Reservation<'_> {
     }
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for AttemptReservation<'_> {
     fn drop(&mut self) {
         if self.is_kept {
             return;
@@ -212,18 +212,23 @@ impl Drop for Reservation<'_> {
 
 /// The count of a key, unless it is forgotten or of a password before.
 fn remembered<K: Ord>(
-    counts: &BTreeMap<K, Count>,
+    counts: &BTreeMap<K, AttemptCount>,
     key: &K,
     attempt: Attempt,
     now: Instant,
-) -> Option<Count> {
-    let is_of_now = |count: &&Count| {
+) -> Option<AttemptCount> {
+    let is_of_now = |count: &&AttemptCount| {
         count.forgotten_at > now && count.password_set_at >= attempt.password_set_at
     };
     counts.get(key).filter(is_of_now).copied()
 }
 
-fn put<K: Ord + Copy>(counts: &mut BTreeMap<K, Count>, key: K, count: Count, now: Instant) {
+fn put<K: Ord + Copy>(
+    counts: &mut BTreeMap<K, AttemptCount>,
+    key: K,
+    count: AttemptCount,
+    now: Instant,
+) {
     if counts.len() >= ENTRIES_MAX && !counts.contains_key(&key) {
         counts.retain(|_key, count| count.forgotten_at > now);
         let first = counts.iter().min_by_key(|(_key, count)| count.forgotten_at);
@@ -236,7 +241,7 @@ fn put<K: Ord + Copy>(counts: &mut BTreeMap<K, Count>, key: K, count: Count, now
 }
 
 /// Takes one failure back: the whole change, unless another attempt came after it.
-fn take_back<K: Ord>(counts: &mut BTreeMap<K, Count>, key: K, change: Change) {
+fn take_back<K: Ord>(counts: &mut BTreeMap<K, AttemptCount>, key: K, change: CountChange) {
     let Some(count) = counts.get_mut(&key) else { return };
     if *count != change.after {
         count.failures = count.failures.saturating_sub(1);

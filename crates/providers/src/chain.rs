@@ -132,7 +132,7 @@ impl ChainProvider {
     }
 
     /// Waits until a request may be repeated; false if it may not be.
-    async fn wait_to_repeat(&self, pause: &mut Pause, sink: &mut dyn Sink) -> bool {
+    async fn wait_to_repeat(&self, pause: &mut RetryPause, sink: &mut dyn Sink) -> bool {
         loop {
             tokio::time::sleep(pause.next()).await;
             if !sink.may_send_again() {
@@ -267,7 +267,7 @@ impl Provider for ChainProvider {
         let keyed = KeyedRequest { request: request.map(Bytes::from), key };
         let resumed = Arc::new(ResumedAdapter::new(call));
         let sink = &mut AnswerSink::new(sink);
-        let (mut send, mut pause) = (Ask::First, Pause::default());
+        let (mut send, mut pause) = (Ask::First, RetryPause::default());
         loop {
             // In a box: the task of every other kind of call would have room for it.
             let answered = Box::pin(self.send(&keyed, call, &resumed, sink)).await;
@@ -312,12 +312,12 @@ impl Provider for ChainProvider {
 
 /// Pauses between attempts: as the server requests, else doubled.
 #[derive(Debug, Default)]
-struct Pause {
+struct RetryPause {
     hint: Option<Duration>,
     taken: u32,
 }
 
-impl Pause {
+impl RetryPause {
     fn next(&mut self) -> Duration {
         let doubled = PAUSE_MIN.saturating_mul(1_u32.checked_shl(self.taken).unwrap_or(u32::MAX));
         self.taken = self.taken.saturating_add(1);

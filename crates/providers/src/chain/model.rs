@@ -77,7 +77,7 @@ struct World {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Action {
+enum ChainAction {
     Send,
     /// No connection came about.
     SendNothing,
@@ -170,7 +170,7 @@ impl World {
 
 impl Model for Chain {
     type State = World;
-    type Action = Action;
+    type ChainAction = ChainAction;
 
     fn init_states(&self) -> Vec<World> {
         vec![World {
@@ -185,70 +185,76 @@ impl Model for Chain {
         }]
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+    fn actions(&self, world: &World, actions: &mut Vec<ChainAction>) {
         match world.stage {
-            Stage::Asking(_) => actions.extend([Action::Send, Action::SendNothing, Action::TimeUp]),
+            Stage::Asking(_) => {
+                actions.extend([ChainAction::Send, ChainAction::SendNothing, ChainAction::TimeUp])
+            }
             Stage::Waiting(_) => {
-                actions.extend([Action::ReplyInItsPlace, Action::Cut, Action::TimeUp]);
+                actions.extend([
+                    ChainAction::ReplyInItsPlace,
+                    ChainAction::Cut,
+                    ChainAction::TimeUp,
+                ]);
                 let has_arrived = world.newest_mail().is_none();
                 if has_arrived && world.reply().is_some() {
-                    actions.extend([Action::Reply, Action::ReplyDraining]);
+                    actions.extend([ChainAction::Reply, ChainAction::ReplyDraining]);
                 }
                 if !has_arrived && world.keys[world.generation] == Key::Free {
-                    actions.push(Action::TurnAway);
+                    actions.push(ChainAction::TurnAway);
                 }
             }
-            Stage::Open if world.generation + 1 < GENERATIONS => actions.push(Action::Reopen),
+            Stage::Open if world.generation + 1 < GENERATIONS => actions.push(ChainAction::Reopen),
             Stage::Open | Stage::Answered | Stage::Unpaid => {}
         }
-        actions.extend((0..world.mail.len()).map(Action::Arrive));
+        actions.extend((0..world.mail.len()).map(ChainAction::Arrive));
         for (number, key) in world.keys.iter().enumerate() {
             if *key == Key::Running {
                 let ends = [Key::Completed, Key::Abandoned];
-                actions.extend(ends.map(|end| Action::Finish(number, end)));
+                actions.extend(ends.map(|end| ChainAction::Finish(number, end)));
             }
         }
     }
 
-    fn next_state(&self, last: &World, action: Action) -> Option<World> {
+    fn next_state(&self, last: &World, action: ChainAction) -> Option<World> {
         let mut world = last.clone();
         match action {
-            Action::Send | Action::SendNothing => {
+            ChainAction::Send | ChainAction::SendNothing => {
                 let Stage::Asking(attempt) = world.stage else { return None };
                 world.asks += 1;
                 world.was_asked_again |= attempt == Ask::Again;
-                if action == Action::Send {
+                if action == ChainAction::Send {
                     world.mail.push(world.generation);
                     world.stage = Stage::Waiting(attempt);
                 } else {
                     self.conclude(&mut world, attempt, AskOutcome::Unsent);
                 }
             }
-            Action::Arrive(mail) => self.arrive(&mut world, mail),
-            Action::TurnAway => {
+            ChainAction::Arrive(mail) => self.arrive(&mut world, mail),
+            ChainAction::TurnAway => {
                 let newest = world.newest_mail()?;
                 world.mail.remove(newest);
                 let turned_away = AskOutcome::Error(Some(Code::Overloaded), Echo::Judged);
                 self.conclude(&mut world, last.waiting()?, turned_away);
             }
-            Action::Finish(number, end) => {
+            ChainAction::Finish(number, end) => {
                 world.keys[number] = end;
                 world.charges += u8::from(end == Key::Completed);
             }
-            Action::Reply => self.conclude(&mut world, last.waiting()?, last.reply()?),
-            Action::ReplyDraining => {
+            ChainAction::Reply => self.conclude(&mut world, last.waiting()?, last.reply()?),
+            ChainAction::ReplyDraining => {
                 let drains = AskOutcome::Error(Some(Code::Draining), Echo::Judged);
                 self.conclude(&mut world, last.waiting()?, drains);
             }
-            Action::ReplyInItsPlace => {
+            ChainAction::ReplyInItsPlace => {
                 let other = AskOutcome::Error(Some(Code::UpstreamUnavailable), Echo::Absent);
                 self.conclude(&mut world, last.waiting()?, other);
             }
-            Action::Cut => {
+            ChainAction::Cut => {
                 self.conclude(&mut world, last.waiting()?, AskOutcome::Lost(UnknownReason::Broken));
             }
-            Action::TimeUp => world.stage = Stage::Unpaid,
-            Action::Reopen => {
+            ChainAction::TimeUp => world.stage = Stage::Unpaid,
+            ChainAction::Reopen => {
                 world.generation += 1;
                 world.asks = 0;
                 world.stage = Stage::Asking(Ask::First);

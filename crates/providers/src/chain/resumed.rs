@@ -26,11 +26,11 @@ use crate::kinds::holdfast::Holdfast;
 
 /// Adapter of one call, for all of its attempts.
 #[derive(Debug)]
-pub(super) struct ResumedAdapter(Arc<Mutex<Progress>>);
+pub(super) struct ResumedAdapter(Arc<Mutex<ResumeProgress>>);
 
 /// State of the answer.
 #[derive(Debug)]
-struct Progress {
+struct ResumeProgress {
     reader: ChunkReader,
     resumption: Resumption,
     /// Some of a stream was sent on.
@@ -40,9 +40,9 @@ struct Progress {
 }
 
 /// Follower of one attempt's stream.
-struct ResumedParser(Arc<Mutex<Progress>>);
+struct ResumedParser(Arc<Mutex<ResumeProgress>>);
 
-fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+fn lock(progress: &Mutex<ResumeProgress>) -> MutexGuard<'_, ResumeProgress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -59,7 +59,7 @@ fn join(mut delta: Delta, more: Delta) -> Delta {
 
 impl ResumedAdapter {
     pub(super) fn new(call: &Call) -> Self {
-        Self(Arc::new(Mutex::new(Progress {
+        Self(Arc::new(Mutex::new(ResumeProgress {
             reader: ChunkReader::in_context(
                 AnswerContext::of_choices(call.request.n),
                 call.usage_ceiling(),
@@ -136,7 +136,8 @@ impl Adapter for ResumedAdapter {
 impl StreamParser for ResumedParser {
     fn read(&mut self, event: Event<'_>) -> Result<EventOutcome, UnreadableReason> {
         let mut progress = lock(&self.0);
-        let Progress { reader, resumption, is_begun, is_contradicted, charge } = &mut *progress;
+        let ResumeProgress { reader, resumption, is_begun, is_contradicted, charge } =
+            &mut *progress;
         let whole = sse::event(event.data);
         let filtered = resumption.filter(&whole).map_err(|_other| {
             *is_contradicted = *is_begun;

@@ -13,12 +13,12 @@ use crate::reading::text;
 /// The latest of each count: within a stream each is reported in full, and not every time.
 pub(super) struct TokenUsage {
     ceiling: UsageCeiling,
-    counts: Counts,
+    counts: ReportedCounts,
     pub(super) tier: Option<ServiceTier>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Counts {
+struct ReportedCounts {
     is_reported: bool,
     /// Reports of an output so far.
     n_outputs: u32,
@@ -34,22 +34,22 @@ struct Counts {
 impl TokenUsage {
     /// Before the first report of a run that cannot use up more than `ceiling`.
     pub(super) fn new(ceiling: UsageCeiling) -> Self {
-        Self { ceiling, counts: Counts::default(), tier: None }
+        Self { ceiling, counts: ReportedCounts::default(), tier: None }
     }
 
     /// Takes a report. One above the ceiling never replaces one below it, unless that has only the guess
     /// that a stream begins with.
     pub(super) fn take(&mut self, usage: &Node<'_>) {
         self.tier = text(usage, "service_tier").and_then(tier).or(self.tier);
-        let with = |mut counts: Counts| {
+        let with = |mut counts: ReportedCounts| {
             counts.take(usage);
             counts
         };
-        let (merged, alone) = (with(self.counts), with(Counts::default()));
-        let is_accepted = |counts: &Counts| {
+        let (merged, alone) = (with(self.counts), with(ReportedCounts::default()));
+        let is_accepted = |counts: &ReportedCounts| {
             counts.report(true).is_some_and(|report| report.is_accepted(&self.ceiling))
         };
-        let is_final = |counts: &Counts| counts.n_outputs > 1;
+        let is_final = |counts: &ReportedCounts| counts.n_outputs > 1;
         let earlier = Some(self.counts).filter(is_final);
         let mut judged = [Some(merged), earlier, Some(alone)].into_iter().flatten();
         self.counts = judged.find(is_accepted).unwrap_or(merged);
@@ -61,7 +61,7 @@ impl TokenUsage {
     }
 }
 
-impl Counts {
+impl ReportedCounts {
     /// Takes a report. Relays repeat a side of it as zeros, or begin with them: zeros replace no count, and the
     /// output of an answer with content never gets smaller.
     fn take(&mut self, usage: &Node<'_>) {
