@@ -13,7 +13,8 @@ use uuid::Uuid;
 use crate::journal::{Journal, JournalFile, NotWritten, RowReceipt};
 use crate::peek::has_hung_up;
 use crate::table::{
-    Admission, Arrival, BodyDigest, CallEnd, CallerId, Change, Moment, Record, Rules, Stage, Table,
+    Arrival, BodyDigest, CallEnd, CallTable, CallerId, Moment, Record, Rules, SlotAdmission, Stage,
+    TableChange,
 };
 
 /// Pause before the second look at the sockets of twins: the end of a client's connection that is
@@ -41,7 +42,7 @@ struct Clock {
 
 #[derive(Debug)]
 struct RegistryState {
-    table: Table,
+    table: CallTable,
     sockets: BTreeMap<CallerId, Weak<TcpStream>>,
     /// The number of the next caller.
     next: u64,
@@ -76,7 +77,7 @@ enum SlotAssignment {
 impl SlotRegistry {
     pub(crate) fn new(rules: Rules, journal: Journal, records: Vec<Record>) -> Self {
         let clock = Clock::start();
-        let table = Table::restore(rules, records, clock.now());
+        let table = CallTable::restore(rules, records, clock.now());
         let state = RegistryState { table, sockets: BTreeMap::new(), next: 0 };
         Self { state: Mutex::new(state), journal, clock }
     }
@@ -135,13 +136,13 @@ impl SlotRegistry {
     fn arrive(&self, arrival: &Arrival, socket: &Arc<TcpStream>) -> SlotAssignment {
         let mut state = self.lock();
         match state.table.arrive(arrival, self.clock.now()) {
-            Admission::Slot { record, evicted } => {
+            SlotAdmission::Slot { record, evicted } => {
                 state.sockets.insert(arrival.caller, Arc::downgrade(socket));
                 evicted.into_iter().for_each(|old| self.journal.note(old.removal()));
                 SlotAssignment::Slot(record.key, self.journal.put(record))
             }
-            Admission::Look(twins) => SlotAssignment::Look(twins),
-            Admission::Full => SlotAssignment::Full,
+            SlotAdmission::Look(twins) => SlotAssignment::Look(twins),
+            SlotAdmission::Full => SlotAssignment::Full,
         }
     }
 
@@ -165,10 +166,10 @@ impl SlotRegistry {
         let mut state = self.lock();
         state.sockets.remove(&caller);
         match state.table.leave(caller, CallEnd::Refused, self.clock.now()) {
-            Some(change @ Change::Put(_)) => self.journal.note(change),
+            Some(change @ TableChange::Put(_)) => self.journal.note(change),
             // An unwritten row need not be taken out. If there was a row of an earlier try, it is an orphan
             // whose key no gateway has seen.
-            Some(Change::Remove { .. }) | None => {}
+            Some(TableChange::Remove { .. }) | None => {}
         }
     }
 
@@ -178,7 +179,7 @@ impl SlotRegistry {
         state.sockets.remove(&caller);
         let change = state.table.leave(caller, end, self.clock.now());
         change.into_iter().for_each(|change| self.journal.note(change));
-        matches!(change, Some(Change::Put(record)) if record.stage == Stage::Open)
+        matches!(change, Some(TableChange::Put(record)) if record.stage == Stage::Open)
     }
 
     /// Drops the slots that no call can take any more.

@@ -66,7 +66,7 @@ pub struct BadHost;
     "not an origin as browsers send it: write scheme and host in lower case, and a port that is not the \
      scheme's own, like http://localhost:3000, without a slash at the end"
 )]
-pub struct BadOrigin;
+pub struct BadAllowedOrigin;
 
 impl FromStr for AllowedHost {
     type Err = BadHost;
@@ -83,11 +83,11 @@ impl FromStr for AllowedHost {
 }
 
 impl FromStr for AllowedOrigin {
-    type Err = BadOrigin;
+    type Err = BadAllowedOrigin;
 
-    fn from_str(text: &str) -> Result<Self, BadOrigin> {
-        let (scheme, host) = text.split_once("://").ok_or(BadOrigin)?;
-        let authority = plain_authority(host.as_bytes()).ok_or(BadOrigin)?;
+    fn from_str(text: &str) -> Result<Self, BadAllowedOrigin> {
+        let (scheme, host) = text.split_once("://").ok_or(BadAllowedOrigin)?;
+        let authority = plain_authority(host.as_bytes()).ok_or(BadAllowedOrigin)?;
         let usual = match scheme {
             "http" => Some(HTTP_PORT),
             "https" => Some(443),
@@ -97,7 +97,7 @@ impl FromStr for AllowedOrigin {
         let is_lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
         let is_whole = is_lower && !scheme.is_empty() && !host.ends_with(':') && !has_usual_port;
         let value = HeaderValue::from_str(text).ok().filter(|_value| is_whole);
-        value.map(Self).ok_or(BadOrigin)
+        value.map(Self).ok_or(BadAllowedOrigin)
     }
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct Guard {
 
 /// Reason for which a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refusal {
+pub(crate) enum GuardRefusal {
     /// Another host than this listener's, none, or several.
     Host,
     /// A page of an origin that is not allowed.
@@ -125,7 +125,7 @@ pub(crate) enum Refusal {
     Path,
 }
 
-impl Refusal {
+impl GuardRefusal {
     pub(crate) fn body(self) -> Bytes {
         let (message, param) = match self {
             Self::Host => (
@@ -155,25 +155,25 @@ pub(crate) struct Terms {
 
 impl Guard {
     /// Judges a head that came to this address of the listener.
-    pub(crate) fn judge(&self, head: &Parts, local: SocketAddr) -> Result<Terms, Refusal> {
+    pub(crate) fn judge(&self, head: &Parts, local: SocketAddr) -> Result<Terms, GuardRefusal> {
         let mut hosts = head.headers.get_all(HOST).iter();
         let host = hosts.next().and_then(|host| plain_authority(host.as_bytes()));
         let is_own = |authority: &Authority| self.is_host(authority, local);
         if !host.as_ref().is_some_and(is_own) || hosts.next().is_some() {
-            return Err(Refusal::Host);
+            return Err(GuardRefusal::Host);
         }
         let target = head.uri.authority();
         if !target.is_none_or(|target| !target.as_str().contains('@') && is_own(target)) {
-            return Err(Refusal::Host);
+            return Err(GuardRefusal::Host);
         }
         let origin = self.origin(&head.headers);
         let mut sites = head.headers.get_all(SEC_FETCH_SITE).iter();
         let is_own_site = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
         if origin.is_none() && !sites.all(is_own_site) {
-            return Err(Refusal::Site);
+            return Err(GuardRefusal::Site);
         }
         if has_parent_segment(head.uri.path()) {
-            return Err(Refusal::Path);
+            return Err(GuardRefusal::Path);
         }
         Ok(Terms { origin, has_origins: !self.origins.is_empty() })
     }
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(target: &str, headers: &[(&str, &str)], refused: Option<Refusal>) {
+    fn check(target: &str, headers: &[(&str, &str)], refused: Option<GuardRefusal>) {
         let mut request = Request::get(target);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -326,10 +326,10 @@ mod tests {
             "",
             "\u{ff}",
         ] {
-            check("/v1/models", &[("host", host)], Some(Refusal::Host));
+            check("/v1/models", &[("host", host)], Some(GuardRefusal::Host));
         }
-        check("/v1/models", &[], Some(Refusal::Host));
-        check("/v1/models", &[("host", LOCAL), ("host", LOCAL)], Some(Refusal::Host));
+        check("/v1/models", &[], Some(GuardRefusal::Host));
+        check("/v1/models", &[("host", LOCAL), ("host", LOCAL)], Some(GuardRefusal::Host));
     }
 
     #[test]
@@ -337,10 +337,10 @@ mod tests {
         let host = ("host", LOCAL);
         check("http://localhost:8089/v1/models", &[host], None);
         for target in ["http://evil.example/v1/models", "http://me@localhost:8089/v1/models"] {
-            check(target, &[host], Some(Refusal::Host));
+            check(target, &[host], Some(GuardRefusal::Host));
         }
         let evil = ("host", "evil.example");
-        check("http://localhost:8089/v1/models", &[evil], Some(Refusal::Host));
+        check("http://localhost:8089/v1/models", &[evil], Some(GuardRefusal::Host));
     }
 
     #[test]
@@ -367,10 +367,10 @@ mod tests {
         }
         for site in ["cross-site", "same-site", "", "NONE"] {
             let site = ("sec-fetch-site", site);
-            check("/", &[host, site], Some(Refusal::Site));
-            check("/", &[host, ("sec-fetch-site", "none"), site], Some(Refusal::Site));
+            check("/", &[host, site], Some(GuardRefusal::Site));
+            check("/", &[host, ("sec-fetch-site", "none"), site], Some(GuardRefusal::Site));
             for origin in ["http://evil.example", "null", "http://localhost:3001"] {
-                check("/", &[host, site, ("origin", origin)], Some(Refusal::Site));
+                check("/", &[host, site, ("origin", origin)], Some(GuardRefusal::Site));
             }
             check("/", &[host, site, ("origin", "http://localhost:3000")], None);
         }
@@ -389,7 +389,7 @@ mod tests {
             "/v1/..%5cadmin",
             "/v1/..;x=1/admin",
         ] {
-            check(path, &[("host", LOCAL)], Some(Refusal::Path));
+            check(path, &[("host", LOCAL)], Some(GuardRefusal::Path));
         }
         for path in ["/v1/models/a..b", "/v1/...", "/v1/models?x=/../y", "/v1/100%", "/v1/%2"] {
             check(path, &[("host", LOCAL)], None);

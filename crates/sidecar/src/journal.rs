@@ -35,7 +35,7 @@ use uuid::Uuid;
 pub(crate) use crate::journal::file::JournalFile;
 pub use crate::journal::file::LostJournal;
 use crate::journal::queue::{ChangeReceiver, ChangeSender, Entry};
-use crate::table::{BodyDigest, Change, Moment, Record, Stage};
+use crate::table::{BodyDigest, Moment, Record, Stage, TableChange};
 
 /// Distinguishes a journal from any other SQLite file: `HFsc`.
 const APPLICATION: i32 = 0x4846_7363;
@@ -143,7 +143,7 @@ impl Journal {
         let journal = Self(Some(OpenJournal { changes, ended, file: JournalFile::none() }));
         for number in 0..=queue::ROWS_MAX {
             let key = Uuid::from_u128(u128::try_from(number).unwrap());
-            journal.note(Change::Remove { key, born: Moment(1) });
+            journal.note(TableChange::Remove { key, born: Moment(1) });
         }
         (journal, (receiver, end))
     }
@@ -152,7 +152,7 @@ impl Journal {
     pub(crate) fn put(&self, record: Record) -> RowReceipt {
         RowReceipt(self.0.as_ref().map(|open| {
             let (written, answer) = oneshot::channel();
-            let entry = Entry { change: Change::Put(record), written: Some(written) };
+            let entry = Entry { change: TableChange::Put(record), written: Some(written) };
             if let Err(error) = open.changes.push(entry) {
                 tracing::warn!(%error, "the journal's writer has ended");
             }
@@ -161,7 +161,7 @@ impl Journal {
     }
 
     /// Has a change written soon.
-    pub(crate) fn note(&self, change: Change) {
+    pub(crate) fn note(&self, change: TableChange) {
         if let Some(open) = &self.0
             && let Err(error) = open.changes.push(Entry { change, written: None })
         {
@@ -267,7 +267,7 @@ fn read(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
 }
 
 /// Changes without a waiting call that could not be written yet: the last of each row.
-type Unwritten = BTreeMap<(Moment, Uuid), Change>;
+type Unwritten = BTreeMap<(Moment, Uuid), TableChange>;
 
 /// Writes until the queue is closed.
 fn write_all(mut connection: Connection, changes: &ChangeReceiver, file: &JournalFile) {
@@ -313,7 +313,7 @@ fn write_batch(
 
 fn write<'a>(
     connection: &mut Connection,
-    changes: impl Iterator<Item = &'a Change>,
+    changes: impl Iterator<Item = &'a TableChange>,
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     {
@@ -325,7 +325,7 @@ fn write<'a>(
         let moment = |at: Moment| i64::try_from(at.0).unwrap_or(i64::MAX);
         for change in changes {
             match *change {
-                Change::Put(Record { key, body, stage, born, seen }) => {
+                TableChange::Put(Record { key, body, stage, born, seen }) => {
                     let stage = match stage {
                         Stage::Open => 0,
                         Stage::Failed => 1,
@@ -339,7 +339,7 @@ fn write<'a>(
                         moment(seen)
                     ])?;
                 }
-                Change::Remove { key, born } => {
+                TableChange::Remove { key, born } => {
                     remove.execute(params![moment(born), key.as_bytes()])?;
                 }
             }
@@ -383,7 +383,7 @@ mod tests {
         left.close().await;
         journal.note(one.removal());
         let delivered = Record { stage: Stage::Delivered, seen: Moment(7), ..two };
-        journal.note(Change::Put(delivered));
+        journal.note(TableChange::Put(delivered));
         journal.close().await;
         let (_, records) = Journal::open(&path, false).unwrap();
         assert_eq!(records, [delivered]);
@@ -416,17 +416,17 @@ mod tests {
         let [one, two] = [1, 2].map(|number| record(number, Stage::Open));
         let entry = |change| Entry { change, written: None };
         let mut unwritten = Unwritten::new();
-        write_batch(&mut connection, file, &mut unwritten, vec![entry(Change::Put(one))]);
+        write_batch(&mut connection, file, &mut unwritten, vec![entry(TableChange::Put(one))]);
         assert_eq!((unwritten.len(), read(&connection).unwrap()), (0, vec![one]));
         connection.execute_batch(FULL).unwrap();
         let (written, mut answer) = oneshot::channel();
-        let awaited = Entry { change: Change::Put(two), written: Some(written) };
+        let awaited = Entry { change: TableChange::Put(two), written: Some(written) };
         let delivered = Record { stage: Stage::Delivered, ..one };
         write_batch(
             &mut connection,
             file,
             &mut unwritten,
-            vec![awaited, entry(Change::Put(delivered))],
+            vec![awaited, entry(TableChange::Put(delivered))],
         );
         assert!(answer.try_recv().is_err(), "whoever waited is told");
         write_batch(&mut connection, file, &mut unwritten, vec![entry(one.removal())]);

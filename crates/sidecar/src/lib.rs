@@ -45,7 +45,7 @@ use tokio_util::task::TaskTracker;
 use crate::attendance::SlotRegistry;
 use crate::budget::ByteBudget;
 use crate::guard::Guard;
-pub use crate::guard::{AllowedHost, AllowedOrigin, BadHost, BadOrigin};
+pub use crate::guard::{AllowedHost, AllowedOrigin, BadAllowedOrigin, BadHost};
 use crate::journal::Journal;
 pub use crate::journal::{BadJournal, LostJournal};
 pub use crate::serve::serve;

@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::Sidecar;
 use crate::journal::{JournalFile, LostJournal};
-use crate::service::{Caller, Service};
+use crate::service::{LocalCaller, Service};
 use crate::socket::CallerSocket;
 
 /// Connections at once, a quarter of them for one address that is not loopback.
@@ -127,7 +127,7 @@ async fn connection(
         }
     };
     let _connection = service.health.connect();
-    let caller = Caller { socket: Arc::new(stream), state: Arc::default(), local };
+    let caller = LocalCaller { socket: Arc::new(stream), state: Arc::default(), local };
     let io = CallerSocket::new(Arc::clone(&caller.socket), Arc::clone(&caller.state));
     match place {
         Admission::Served(_) => {

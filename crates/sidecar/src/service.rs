@@ -34,7 +34,7 @@ use crate::attendance::{Attendance, NoSlot, SlotRegistry};
 use crate::body::{CallerBody, KEEP_ALIVE, PassedBody, ToldBody};
 use crate::budget::{BYTES_MAX, ByteBudget};
 use crate::call::{AskResult, CONNECT, Call, GuardedBytes, WholeAnswer};
-use crate::guard::{Guard, Refusal};
+use crate::guard::{Guard, GuardRefusal};
 use crate::health::{Health, OwnPage, RequestKind};
 use crate::retry_budget::RetryBudget;
 use crate::socket::CallerState;
@@ -73,7 +73,7 @@ pub(crate) struct Service {
 
 /// The client of a connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Caller {
+pub(crate) struct LocalCaller {
     pub(crate) socket: Arc<TcpStream>,
     pub(crate) state: Arc<CallerState>,
     /// Address of the listener that it reached.
@@ -85,7 +85,7 @@ impl Service {
     pub(crate) async fn answer(
         &self,
         request: Request<Incoming>,
-        caller: Caller,
+        caller: LocalCaller,
     ) -> CallerResponse {
         caller.state.begin();
         let (head, body) = request.into_parts();
@@ -111,7 +111,7 @@ impl Service {
     pub(crate) async fn answer_beyond_limit(
         &self,
         request: Request<Incoming>,
-        caller: Caller,
+        caller: LocalCaller,
     ) -> CallerResponse {
         let is_probe = OwnPage::of(request.uri().path()) == Some(OwnPage::Health);
         let mut answer = if is_probe {
@@ -125,7 +125,7 @@ impl Service {
     }
 
     /// A page of the sidecar itself.
-    fn own_page(&self, page: OwnPage, method: &Method, caller: &Caller) -> CallerResponse {
+    fn own_page(&self, page: OwnPage, method: &Method, caller: &LocalCaller) -> CallerResponse {
         if !matches!(*method, Method::GET | Method::HEAD) {
             return own(Code::MethodNotAllowed, caller);
         }
@@ -143,7 +143,12 @@ impl Service {
         respond(StatusCode::OK, headers, body.into(), caller)
     }
 
-    async fn answer_gateway(&self, head: Parts, body: Incoming, caller: Caller) -> CallerResponse {
+    async fn answer_gateway(
+        &self,
+        head: Parts,
+        body: Incoming,
+        caller: LocalCaller,
+    ) -> CallerResponse {
         let since = Instant::now();
         let Some(uri) = self.upstream.uri(&head.uri) else {
             return own(Code::NotFound, &caller);
@@ -189,7 +194,7 @@ impl Service {
         &self,
         head: &Parts,
         body: &Bytes,
-        caller: &Caller,
+        caller: &LocalCaller,
     ) -> Result<Attendance, NoSlot> {
         let digest = self.digest(head, body);
         let retries = head.headers.get(RETRY_COUNT).and_then(|it| it.to_str().ok());
@@ -276,7 +281,13 @@ impl Service {
     }
 
     /// Passes a request on that is no completion, once.
-    async fn pass(&self, head: Parts, uri: Uri, body: Bytes, caller: &Caller) -> CallerResponse {
+    async fn pass(
+        &self,
+        head: Parts,
+        uri: Uri,
+        body: Bytes,
+        caller: &LocalCaller,
+    ) -> CallerResponse {
         let mut request = Request::new(body);
         *request.method_mut() = head.method;
         *request.uri_mut() = uri;
@@ -291,7 +302,7 @@ impl Service {
 }
 
 /// Sends a completion, and answers with its result.
-async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
+async fn complete(mut call: Call, caller: LocalCaller) -> CallerResponse {
     let answer = match call.send().await {
         AskResult::Whole(answer) => return whole(answer, call.attendance, &caller),
         AskResult::Long(beginning, rest) => {
@@ -324,7 +335,7 @@ async fn complete(mut call: Call, caller: Caller) -> CallerResponse {
 }
 
 /// A refused request, of which no more is read.
-fn refused(refusal: Refusal, caller: &Caller) -> CallerResponse {
+fn refused(refusal: GuardRefusal, caller: &LocalCaller) -> CallerResponse {
     let answer = WholeAnswer { body: refusal.body(), ..WholeAnswer::error(Code::InvalidValue) };
     let mut response = whole(answer, None, caller);
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -332,13 +343,22 @@ fn refused(refusal: Refusal, caller: &Caller) -> CallerResponse {
 }
 
 /// An answer of the sidecar itself.
-fn respond(status: StatusCode, headers: HeaderMap, body: Bytes, caller: &Caller) -> CallerResponse {
+fn respond(
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+    caller: &LocalCaller,
+) -> CallerResponse {
     let mut response = Response::new(CallerBody::whole(body, &caller.state, None));
     (*response.status_mut(), *response.headers_mut()) = (status, headers);
     response
 }
 
-fn whole(answer: WholeAnswer, attendance: Option<Attendance>, caller: &Caller) -> CallerResponse {
+fn whole(
+    answer: WholeAnswer,
+    attendance: Option<Attendance>,
+    caller: &LocalCaller,
+) -> CallerResponse {
     let attendance = attendance.map(|mut attendance| {
         attendance.set_end(answer.end);
         attendance
@@ -350,7 +370,7 @@ fn whole(answer: WholeAnswer, attendance: Option<Attendance>, caller: &Caller) -
 }
 
 /// An error of the sidecar itself, of a request that has no slot.
-fn own(code: Code, caller: &Caller) -> CallerResponse {
+fn own(code: Code, caller: &LocalCaller) -> CallerResponse {
     let mut response = whole(WholeAnswer::error(code), None, caller);
     // The rest of such a request is not read.
     if matches!(code, Code::RequestTooLarge | Code::RequestTimeout | Code::Overloaded) {

@@ -15,7 +15,7 @@
 //! or was delivered within [`REPLAY_TIME`], then its oldest attended one; as any caller its failed slot that
 //! was requested within [`FAILED_TIME`]; if identical calls share, its oldest attended one; else a new slot. A
 //! failed slot is given for [`FAILED_TIME_MAX`] at most. Before an attended slot counts as another caller's,
-//! the driver checks the sockets of its callers ([`Admission::Look`]).
+//! the driver checks the sockets of its callers ([`SlotAdmission::Look`]).
 //!
 //! Never: a slot that leaves while a caller waits on it, or a key for a second logical call while the first
 //! one's answer is on its way.
@@ -91,7 +91,7 @@ pub(crate) struct Arrival {
 
 /// Reply to an arrival.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Admission {
+pub(crate) enum SlotAdmission {
     /// The call's key, the row that the journal must have before a byte goes out, and the row of a
     /// slot that had to go for it.
     Slot { record: Record, evicted: Option<Record> },
@@ -141,12 +141,12 @@ pub(crate) struct Record {
 
 /// Change for the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Change {
+pub(crate) enum TableChange {
     Put(Record),
     Remove { key: Uuid, born: Moment },
 }
 
-impl Change {
+impl TableChange {
     /// The row that it is about.
     pub(crate) const fn row(&self) -> (Moment, Uuid) {
         match *self {
@@ -157,8 +157,8 @@ impl Change {
 
 impl Record {
     /// The change that takes the row out.
-    pub(crate) const fn removal(&self) -> Change {
-        Change::Remove { key: self.key, born: self.born }
+    pub(crate) const fn removal(&self) -> TableChange {
+        TableChange::Remove { key: self.key, born: self.born }
     }
 }
 
@@ -241,7 +241,7 @@ impl BodySlots {
 
 /// All slots of a sidecar.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Table {
+pub(crate) struct CallTable {
     rules: Rules,
     slots: BTreeMap<Uuid, Slot>,
     bodies: BTreeMap<BodyDigest, BodySlots>,
@@ -251,7 +251,7 @@ pub(crate) struct Table {
     callers: BTreeMap<CallerId, Uuid>,
 }
 
-impl Table {
+impl CallTable {
     /// A table as a journal has left it. Callers of open slots are gone since, and the moment at which they
     /// were last seen is unknown. No moment is later than now, even if the clock was then.
     pub(crate) fn restore(rules: Rules, records: Vec<Record>, now: Moment) -> Self {
@@ -280,7 +280,7 @@ impl Table {
     }
 
     /// Gives a call its slot.
-    pub(crate) fn arrive(&mut self, arrival: &Arrival, now: Moment) -> Admission {
+    pub(crate) fn arrive(&mut self, arrival: &Arrival, now: Moment) -> SlotAdmission {
         let Arrival { caller, body, is_retry, has_looked, fresh } = *arrival;
         let none = BodySlots::default();
         let slots = self.bodies.get(&body).unwrap_or(&none);
@@ -293,7 +293,9 @@ impl Table {
         }
         let attended = open().find(|slot| slot.is_attended()).map(|slot| slot.record.key);
         if attended.is_some() && !has_looked {
-            return Admission::Look(open().flat_map(|slot| slot.callers.iter().copied()).collect());
+            return SlotAdmission::Look(
+                open().flat_map(|slot| slot.callers.iter().copied()).collect(),
+            );
         }
         let again = if is_retry {
             let time = self.rules.replay_time();
@@ -338,7 +340,12 @@ impl Table {
     }
 
     /// A caller leaves its slot; for one that has left already there is no change.
-    pub(crate) fn leave(&mut self, caller: CallerId, end: CallEnd, now: Moment) -> Option<Change> {
+    pub(crate) fn leave(
+        &mut self,
+        caller: CallerId,
+        end: CallEnd,
+        now: Moment,
+    ) -> Option<TableChange> {
         let key = self.callers.remove(&caller)?;
         let slot = self.slots.get_mut(&key)?;
         slot.callers.remove(&caller);
@@ -369,17 +376,17 @@ impl Table {
                 }
             }
         };
-        self.set(key, stage, now).map(Change::Put)
+        self.set(key, stage, now).map(TableChange::Put)
     }
 
     /// The socket that took a slot's answer was reset after it: the client has not read the answer.
-    pub(crate) fn reset(&mut self, key: Uuid, now: Moment) -> Option<Change> {
+    pub(crate) fn reset(&mut self, key: Uuid, now: Moment) -> Option<TableChange> {
         let slot = self.slots.get_mut(&key)?;
         slot.was_delivered = false;
         if slot.is_attended() || slot.record.stage != Stage::Delivered {
             return None;
         }
-        self.set(key, Stage::Open, now).map(Change::Put)
+        self.set(key, Stage::Open, now).map(TableChange::Put)
     }
 
     /// Drops the slots whose window has passed, and returns them.
@@ -392,25 +399,25 @@ impl Table {
         old
     }
 
-    fn take(&mut self, key: Uuid, caller: CallerId, now: Moment) -> Admission {
-        let Some(slot) = self.slots.get_mut(&key) else { return Admission::Full };
+    fn take(&mut self, key: Uuid, caller: CallerId, now: Moment) -> SlotAdmission {
+        let Some(slot) = self.slots.get_mut(&key) else { return SlotAdmission::Full };
         if !slot.is_attended() {
             slot.was_delivered = false;
         }
         slot.callers.insert(caller);
         self.callers.insert(caller, key);
         match self.set(key, Stage::Open, now) {
-            Some(record) => Admission::Slot { record, evicted: None },
-            None => Admission::Full,
+            Some(record) => SlotAdmission::Slot { record, evicted: None },
+            None => SlotAdmission::Full,
         }
     }
 
-    fn begin(&mut self, caller: CallerId, record: Record) -> Admission {
+    fn begin(&mut self, caller: CallerId, record: Record) -> SlotAdmission {
         let evicted = if self.slots.len() < SLOTS_MAX {
             None
         } else {
             // What may still run is never dropped for room.
-            let Some(&(_, oldest)) = self.ended.first() else { return Admission::Full };
+            let Some(&(_, oldest)) = self.ended.first() else { return SlotAdmission::Full };
             let evicted = self.remove(oldest).map(|slot| slot.record);
             debug_assert!(evicted.is_some(), "whatever has ended is a slot");
             evicted
@@ -423,7 +430,7 @@ impl Table {
             was_delivered: false,
             failed_at: None,
         });
-        Admission::Slot { record, evicted }
+        SlotAdmission::Slot { record, evicted }
     }
 
     /// Moves a slot to a stage, at which a caller was seen now.

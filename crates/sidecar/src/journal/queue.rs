@@ -25,7 +25,7 @@ use std::{mem, thread};
 use tokio::sync::oneshot;
 
 use crate::journal::NotWritten;
-use crate::table::Change;
+use crate::table::TableChange;
 
 /// The longest that an end waits for others to be written with.
 const LATE: Duration = Duration::from_millis(100);
@@ -41,7 +41,7 @@ const ENTRIES_MAX: usize = 2 * ROWS_MAX;
 /// Change for the writer, and who waits for it.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) change: Change,
+    pub(super) change: TableChange,
     pub(super) written: Option<oneshot::Sender<()>>,
 }
 
@@ -177,8 +177,8 @@ mod tests {
     use super::*;
     use crate::table::Moment;
 
-    fn change(number: u128) -> Change {
-        Change::Remove { key: Uuid::from_u128(number), born: Moment(5) }
+    fn change(number: u128) -> TableChange {
+        TableChange::Remove { key: Uuid::from_u128(number), born: Moment(5) }
     }
 
     fn end(number: u128) -> Entry {
@@ -190,7 +190,7 @@ mod tests {
         (Entry { change: change(number), written: Some(written) }, answer)
     }
 
-    fn changes(taken: Option<Vec<Entry>>) -> Vec<Change> {
+    fn changes(taken: Option<Vec<Entry>>) -> Vec<TableChange> {
         taken.into_iter().flatten().map(|entry| entry.change).collect()
     }
 

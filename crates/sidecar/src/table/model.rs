@@ -17,8 +17,8 @@ use stateright::{Model, Property};
 use uuid::Uuid;
 
 use super::{
-    Admission, Arrival, BodyDigest, CallEnd, CallerId, Change, IdenticalCalls, Moment, Record,
-    Rules, Stage, Table,
+    Arrival, BodyDigest, CallEnd, CallTable, CallerId, IdenticalCalls, Moment, Record, Rules,
+    SlotAdmission, Stage, TableChange,
 };
 
 const BODY: BodyDigest = BodyDigest([7; 32]);
@@ -91,10 +91,10 @@ enum RunEnd {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct World {
-    table: Table,
+    table: CallTable,
     journal: Vec<Record>,
     /// Ends that are on their way to the journal.
-    late: Vec<Change>,
+    late: Vec<TableChange>,
     calls: Vec<(Try, u8)>,
     /// Calls whose next try is marked: an SDK marks what it tries again by itself.
     marked: Vec<bool>,
@@ -149,12 +149,14 @@ fn rules() -> Rules {
     Rules { identical: IdenticalCalls::New, window: Duration::from_secs(600) }
 }
 
-fn write(journal: &mut Vec<Record>, change: Change) {
+fn write(journal: &mut Vec<Record>, change: TableChange) {
     let (key, born) = match change {
-        Change::Put(Record { key, born, .. }) | Change::Remove { key, born } => (key, born),
+        TableChange::Put(Record { key, born, .. }) | TableChange::Remove { key, born } => {
+            (key, born)
+        }
     };
     journal.retain(|record| (record.key, record.born) != (key, born));
-    if let Change::Put(record) = change {
+    if let TableChange::Put(record) = change {
         journal.push(record);
         journal.sort_unstable();
     }
@@ -172,8 +174,8 @@ impl Calls {
         arrival.has_looked = self.mutant == Some(Mutant::LooksAtNothing);
         let record = loop {
             match world.table.arrive(&arrival, NOW) {
-                Admission::Slot { record, .. } => break record,
-                Admission::Look(callers) => {
+                SlotAdmission::Slot { record, .. } => break record,
+                SlotAdmission::Look(callers) => {
                     for gone in callers {
                         if world.dead.contains(&gone) {
                             world.dead.retain(|other| *other != gone);
@@ -182,7 +184,7 @@ impl Calls {
                     }
                     arrival.has_looked = true;
                 }
-                Admission::Full => panic!("a full table"),
+                SlotAdmission::Full => panic!("a full table"),
             }
         };
         // Its own answer is the unread one, or it swapped keys with the call whose answer is.
@@ -190,7 +192,7 @@ impl Calls {
         if record.key == fresh && !is_retry && tries > 0 && is_unknown {
             world.forgiven += 1;
         }
-        let change = Change::Put(record);
+        let change = TableChange::Put(record);
         if self.mutant == Some(Mutant::AsksBeforeTheJournal) {
             world.late.push(change);
         } else {
@@ -255,9 +257,9 @@ impl Calls {
     }
 
     fn crash(world: &mut World) -> Option<()> {
-        let is_end = |change: &Change| match change {
-            Change::Put(record) => record.stage != Stage::Open,
-            Change::Remove { .. } => true,
+        let is_end = |change: &TableChange| match change {
+            TableChange::Put(record) => record.stage != Stage::Open,
+            TableChange::Remove { .. } => true,
         };
         let lost = world.late.iter().filter(|change| is_end(change)).count();
         world.lost_ends += u8::try_from(lost).ok()?;
@@ -273,7 +275,7 @@ impl Calls {
         world.late.clear();
         world.dead.clear();
         world.crashes += 1;
-        world.table = Table::restore(rules(), world.journal.clone(), NOW);
+        world.table = CallTable::restore(rules(), world.journal.clone(), NOW);
         for at in 0..world.calls.len() {
             if let Try::Waiting { key, .. } = world.calls[at].0 {
                 world.run(key, RunEnd::Untold);
@@ -343,7 +345,7 @@ impl Model for Calls {
 
     fn init_states(&self) -> Vec<World> {
         vec![World {
-            table: Table::restore(rules(), Vec::new(), NOW),
+            table: CallTable::restore(rules(), Vec::new(), NOW),
             journal: Vec::new(),
             late: Vec::new(),
             calls: vec![(Try::Idle, 0); self.marks.len()],

@@ -14,7 +14,7 @@ enum Look {
 
 /// A table and its clock, in milliseconds.
 struct Bench {
-    table: Table,
+    table: CallTable,
     now: u64,
     callers: u64,
 }
@@ -22,11 +22,11 @@ struct Bench {
 fn bench(identical: IdenticalCalls) -> Bench {
     let rules = Rules { identical, window: WINDOW };
     let now = 1_000_000;
-    Bench { table: Table::restore(rules, Vec::new(), Moment(now)), now, callers: 0 }
+    Bench { table: CallTable::restore(rules, Vec::new(), Moment(now)), now, callers: 0 }
 }
 
 impl Bench {
-    fn admit(&mut self, is_retry: bool, look: Look) -> (CallerId, Admission) {
+    fn admit(&mut self, is_retry: bool, look: Look) -> (CallerId, SlotAdmission) {
         self.admit_with(BODY, is_retry, look)
     }
 
@@ -35,7 +35,7 @@ impl Bench {
         body: BodyDigest,
         is_retry: bool,
         look: Look,
-    ) -> (CallerId, Admission) {
+    ) -> (CallerId, SlotAdmission) {
         let has_looked = look == Look::After;
         self.callers += 1;
         let (caller, fresh) = (CallerId(self.callers), Uuid::from_u128(self.callers.into()));
@@ -46,11 +46,11 @@ impl Bench {
     /// A call whose twins were looked at, and found alive.
     fn arrive(&mut self, is_retry: bool) -> (CallerId, Uuid) {
         let (caller, admission) = self.admit(is_retry, Look::After);
-        let Admission::Slot { record, .. } = admission else { panic!("{admission:?}") };
+        let SlotAdmission::Slot { record, .. } = admission else { panic!("{admission:?}") };
         (caller, record.key)
     }
 
-    fn leave(&mut self, caller: CallerId, end: CallEnd) -> Option<Change> {
+    fn leave(&mut self, caller: CallerId, end: CallEnd) -> Option<TableChange> {
         self.table.leave(caller, end, Moment(self.now))
     }
 
@@ -176,7 +176,7 @@ fn a_refusal_that_binds_nothing_ends_the_slot() {
     let mut bench = bench(IdenticalCalls::New);
     let (caller, key) = bench.arrive(false);
     let change = bench.leave(caller, CallEnd::Refused);
-    assert!(matches!(change, Some(Change::Remove { key: gone, .. }) if gone == key));
+    assert!(matches!(change, Some(TableChange::Remove { key: gone, .. }) if gone == key));
     assert_ne!(bench.arrive(true).1, key);
 }
 
@@ -216,11 +216,11 @@ fn a_refusal_after_nobody_knew_leaves_an_orphan() {
 fn a_twin_waits_until_the_sockets_were_looked_at() {
     let mut bench = bench(IdenticalCalls::New);
     let (first, key) = bench.arrive(false);
-    assert_eq!(bench.admit(false, Look::Before).1, Admission::Look(vec![first]));
-    assert_eq!(bench.admit(true, Look::Before).1, Admission::Look(vec![first]));
+    assert_eq!(bench.admit(false, Look::Before).1, SlotAdmission::Look(vec![first]));
+    assert_eq!(bench.admit(true, Look::Before).1, SlotAdmission::Look(vec![first]));
     bench.leave(first, CallEnd::Gone);
     let (_, admission) = bench.admit(false, Look::Before);
-    assert!(matches!(admission, Admission::Slot { record, .. } if record.key == key));
+    assert!(matches!(admission, SlotAdmission::Slot { record, .. } if record.key == key));
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn a_sidecar_that_died_has_left_orphans() {
     let record = bench.table.slots[&open].record;
     bench.pass(WINDOW * 2);
     let now = Moment(bench.now);
-    bench.table = Table::restore(bench.table.rules, vec![record], now);
+    bench.table = CallTable::restore(bench.table.rules, vec![record], now);
     assert!(bench.sweep().is_empty(), "nobody knows when its caller went");
     let (caller, key) = bench.arrive(false);
     assert_eq!(key, open);
@@ -300,8 +300,8 @@ fn a_full_table_drops_what_has_ended_and_nothing_else() {
     }
     assert_eq!(bench.arrive(true).1, second, "who asks again keeps it");
     let (_, admission) = bench.admit(false, Look::After);
-    assert!(matches!(admission, Admission::Slot { evicted: Some(it), .. } if it.key == first));
-    assert_eq!(bench.admit(false, Look::After).1, Admission::Full);
+    assert!(matches!(admission, SlotAdmission::Slot { evicted: Some(it), .. } if it.key == first));
+    assert_eq!(bench.admit(false, Look::After).1, SlotAdmission::Full);
 }
 
 #[test]
@@ -324,7 +324,7 @@ fn what_ended_by_a_clock_that_was_ahead_ends_for_its_time_and_no_longer() {
     let ahead = Moment(now + 3_600_000);
     let key = Uuid::from_u128(7);
     let record = Record { key, body: BODY, stage: Stage::Failed, born: ahead, seen: ahead };
-    let table = Table::restore(rules, vec![record], Moment(now));
+    let table = CallTable::restore(rules, vec![record], Moment(now));
     let mut bench = Bench { table, now, callers: 0 };
     bench.pass(FAILED_TIME);
     assert_ne!(bench.arrive(false).1, key);
