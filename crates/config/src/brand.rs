@@ -10,7 +10,7 @@ use std::path::Path;
 use holdfast_domain::text;
 use http::Uri;
 
-use crate::document::{Field, Table};
+use crate::document::{ConfigTable, Field};
 
 /// Longest logo, in bytes.
 const LOGO_MAX: u64 = 64 << 10;
@@ -33,7 +33,7 @@ pub struct LogoFile {
 }
 
 /// `None` after a mistake.
-pub(crate) fn brand(table: &Table<'_>) -> Option<BrandConfig> {
+pub(crate) fn brand(table: &ConfigTable<'_>) -> Option<BrandConfig> {
     let name = table.field("name").map(|field| field.parse(name));
     let logo = table.field("logo").map(|field| logo(&field));
     let support_url = table.field("support_url").map(|field| field.parse(link));

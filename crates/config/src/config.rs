@@ -19,7 +19,7 @@ use holdfast_net::Proxies;
 use holdfast_store::DatabaseUrl;
 
 use crate::console::{self, ConsoleConfig};
-use crate::document::{Document, Mistake, SecretUse, Table};
+use crate::document::{ConfigTable, Document, Mistake, SecretUse};
 use crate::environment::{self, Environment};
 use crate::error::BadConfig;
 use crate::exposure::SecretExposure;
@@ -163,7 +163,11 @@ pub(crate) fn parse(
 }
 
 /// Reads every table before it gives up, so that every mistake is found.
-fn read(document: &Document<'_>, root: &Table<'_>, environment: Environment<'_>) -> Option<Config> {
+fn read(
+    document: &Document<'_>,
+    root: &ConfigTable<'_>,
+    environment: Environment<'_>,
+) -> Option<Config> {
     let server_table = root.table("server");
     let mut server = process::server(&server_table);
     let admin_table = root.table("admin");
@@ -237,7 +241,7 @@ fn override_database(
     document: &Document<'_>,
     environment: Environment<'_>,
     database: &mut Option<DatabaseUrl>,
-    [server_table, database_table]: [&Table<'_>; 2],
+    [server_table, database_table]: [&ConfigTable<'_>; 2],
 ) {
     // A secret beside an SQLite file serves its one process. Nodes on PostgreSQL have no folder in
     // common, and with a secret each they would refuse one another's keys.
@@ -258,7 +262,7 @@ fn override_database(
 }
 
 /// Listener for other nodes. A command that does not serve has none, and need not know its address.
-fn listening(document: &Document<'_>, table: &Table<'_>) -> Option<Option<RelayConfig>> {
+fn listening(document: &Document<'_>, table: &ConfigTable<'_>) -> Option<Option<RelayConfig>> {
     if table.is_present() && document.is_served() {
         return Some(node::node(table));
     }

@@ -9,7 +9,7 @@ use holdfast_admin::AdminOptions;
 use holdfast_net::{AdminUrl, Network};
 
 use crate::brand::{self, BrandConfig};
-use crate::document::Table;
+use crate::document::ConfigTable;
 use crate::listen::ListenAddress;
 use crate::process::networks;
 
@@ -42,7 +42,7 @@ impl HoldersConfig {
     }
 }
 
-pub(crate) fn console(table: &Table<'_>) -> Option<ConsoleConfig> {
+pub(crate) fn console(table: &ConfigTable<'_>) -> Option<ConsoleConfig> {
     let playground = table.field("playground").map(|field| field.flag());
     let holders = holders(table);
     let brand = brand::brand(table);
@@ -53,7 +53,7 @@ pub(crate) fn console(table: &Table<'_>) -> Option<ConsoleConfig> {
 }
 
 /// `None` after a mistake.
-fn holders(table: &Table<'_>) -> Option<Option<HoldersConfig>> {
+fn holders(table: &ConfigTable<'_>) -> Option<Option<HoldersConfig>> {
     let url_field = table.field("url");
     let url = url_field.as_ref().map(|field| field.parse(AdminUrl::parse));
     let proxies = networks(table, "proxies");

@@ -1,7 +1,7 @@
 //! A TOML document while it is read: every value knows its line, and every mistake is kept until
 //! all have been found. The meaning of values belongs to the modules of the tables.
 //!
-//! `Document` owns the text and collects the mistakes. `Table` hands out `Field`s by key, and remembers which
+//! `Document` owns the text and collects the mistakes. `ConfigTable` hands out `Field`s by key, and remembers which
 //! keys were read: the set of known keys is the code that reads them, not a separate list. At the end of a
 //! table `refuse_unknown` reports the other keys, with the nearest known word. A table that is dropped without
 //! that call is a bug, which debug builds assert.
@@ -120,8 +120,8 @@ impl<'a> Document<'a> {
         self.uses == SecretUse::All
     }
 
-    pub(crate) fn root<'d>(&'d self, table: &'d Spanned<DeTable<'a>>) -> Table<'d> {
-        Table::new(self, Some(table.get_ref()), 0, String::new())
+    pub(crate) fn root<'d>(&'d self, table: &'d Spanned<DeTable<'a>>) -> ConfigTable<'d> {
+        ConfigTable::new(self, Some(table.get_ref()), 0, String::new())
     }
 
     pub(crate) fn mistake(&self, at: usize, what: impl Into<String>) {
@@ -166,7 +166,7 @@ impl<'a> Document<'a> {
 
 /// A table of the file, or an empty one in place of a table that is missing. Records the keys that were read:
 /// every other key is unknown, and refused.
-pub(crate) struct Table<'d> {
+pub(crate) struct ConfigTable<'d> {
     document: &'d Document<'d>,
     entries: Option<&'d DeTable<'d>>,
     at: usize,
@@ -176,7 +176,7 @@ pub(crate) struct Table<'d> {
     checked: Cell<bool>,
 }
 
-impl<'d> Table<'d> {
+impl<'d> ConfigTable<'d> {
     fn new<'a: 'd>(
         document: &'d Document<'a>,
         entries: Option<&'d DeTable<'a>>,
@@ -326,7 +326,7 @@ pub(crate) fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'
     nearest.map_or_else(String::new, |nearest| format!("did you mean `{nearest}`? "))
 }
 
-impl Drop for Table<'_> {
+impl Drop for ConfigTable<'_> {
     fn drop(&mut self) {
         // During a panic a second one would abort the process and hide the first.
         debug_assert!(
@@ -400,9 +400,9 @@ impl<'d> Field<'d> {
         }
     }
 
-    fn table(self) -> Option<Table<'d>> {
-        if let DeValue::Table(table) = self.value {
-            Some(Table::new(self.document, Some(table), self.at, self.path))
+    fn table(self) -> Option<ConfigTable<'d>> {
+        if let DeValue::ConfigTable(table) = self.value {
+            Some(ConfigTable::new(self.document, Some(table), self.at, self.path))
         } else {
             self.expected("a table");
             None

@@ -2,7 +2,7 @@
 //! into: a key below `[models.timeout]` belongs to that table, though it was meant for the model.
 //! Such keys are refused by name, with the advice to move them up.
 
-use crate::document::Table;
+use crate::document::ConfigTable;
 
 /// Keys of a model itself. They must stand above the model's tables: TOML gives a key to the table
 /// that was opened last.
@@ -22,7 +22,7 @@ const OWN_KEYS: [&str; 12] = [
 ];
 
 /// Refuses what was meant for the model above.
-pub(crate) fn refuse_misplaced(table: &Table<'_>) {
+pub(crate) fn refuse_misplaced(table: &ConfigTable<'_>) {
     // Before the table refuses what it does not know: a key is refused once, for the better reason.
     for key in OWN_KEYS {
         table.refuse(

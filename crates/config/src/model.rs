@@ -20,7 +20,7 @@ use holdfast_engine::{Guarantee, Model, Route, Timeouts};
 use holdfast_providers::Simulator;
 use holdfast_wire::chat::request::{is_known_member, known_words};
 
-use crate::document::{Field, Table, did_you_mean};
+use crate::document::{ConfigTable, Field, did_you_mean};
 use crate::misplaced::refuse_misplaced;
 use crate::price::{PricePlaces, cost, prices};
 use crate::process::LimitsConfig;
@@ -71,7 +71,7 @@ type Providers<'d> = BTreeMap<&'d str, Option<ProviderKind>>;
 
 /// Every model without a mistake, and the place of its prices in the file.
 pub(crate) fn all(
-    root: &Table<'_>,
+    root: &ConfigTable<'_>,
     providers: &Providers<'_>,
     limits: &LimitsConfig,
 ) -> (Vec<Model>, PricePlaces) {
@@ -79,7 +79,7 @@ pub(crate) fn all(
     if tables.is_empty() {
         root.mistake("there is no model: write a table [[models]], as deploy/holdfast.toml shows");
     }
-    let mut names = Names::default();
+    let mut names = ModelNames::default();
     let mut places = PricePlaces::new();
     let one = |table| one(table, providers, limits, &mut names, &mut places);
     let models = tables.iter().filter_map(one).collect();
@@ -88,16 +88,16 @@ pub(crate) fn all(
 
 /// Lines of the ids and the aliases that were read so far. No alias is an id: it has no slash.
 #[derive(Default)]
-struct Names {
+struct ModelNames {
     ids: BTreeMap<PublicModelId, usize>,
     aliases: BTreeMap<ModelAlias, usize>,
 }
 
 fn one(
-    table: &Table<'_>,
+    table: &ConfigTable<'_>,
     providers: &Providers<'_>,
     limits: &LimitsConfig,
-    names: &mut Names,
+    names: &mut ModelNames,
     places: &mut PricePlaces,
 ) -> Option<Model> {
     let id = table.required("id", "id = \"publisher/name\"").and_then(|field| {
@@ -149,7 +149,10 @@ fn id(field: &Field<'_>) -> Option<PublicModelId> {
 }
 
 /// Other names of the model, each of which no other model has.
-fn aliases(table: &Table<'_>, known: &mut BTreeMap<ModelAlias, usize>) -> Option<Vec<ModelAlias>> {
+fn aliases(
+    table: &ConfigTable<'_>,
+    known: &mut BTreeMap<ModelAlias, usize>,
+) -> Option<Vec<ModelAlias>> {
     let Some(field) = table.field("aliases") else { return Some(Vec::new()) };
     let aliases = field.each(|field| {
         let alias = ModelAlias::try_from(field.text()?).ok();
@@ -183,7 +186,7 @@ fn aliases(table: &Table<'_>, known: &mut BTreeMap<ModelAlias, usize>) -> Option
     Some(aliases)
 }
 
-fn contract(table: &Table<'_>, model: Option<PublicModelId>) -> Option<Contract> {
+fn contract(table: &ConfigTable<'_>, model: Option<PublicModelId>) -> Option<Contract> {
     let version = table
         .required("contract", "contract = 1, and count it up when the model's limits change")
         .and_then(|field| u32::try_from(field.count(1..=u64::from(u32::MAX))?).ok());
@@ -314,7 +317,7 @@ fn ignored(field: &Field<'_>) -> Option<IgnoredField> {
     None
 }
 
-fn guarantee(table: &Table<'_>) -> Option<Guarantee> {
+fn guarantee(table: &ConfigTable<'_>) -> Option<Guarantee> {
     let Some(field) = table.field("guarantee") else { return Some(Guarantee::OneRun) };
     match field.text()? {
         "one-run" => Some(Guarantee::OneRun),
@@ -329,7 +332,7 @@ fn guarantee(table: &Table<'_>) -> Option<Guarantee> {
     }
 }
 
-fn timeouts(table: &Table<'_>) -> Timeouts {
+fn timeouts(table: &ConfigTable<'_>) -> Timeouts {
     let given = |key| {
         let field = table.field(key);
         field.and_then(|field| field.span(Duration::from_millis(1)..=TIME_MAX))
@@ -359,7 +362,7 @@ fn timeouts(table: &Table<'_>) -> Timeouts {
     timeouts
 }
 
-fn routes(model: &Table<'_>, providers: &Providers<'_>) -> Vec<Route> {
+fn routes(model: &ConfigTable<'_>, providers: &Providers<'_>) -> Vec<Route> {
     let tables = model.tables("routes");
     if tables.is_empty() {
         model.mistake(
@@ -382,7 +385,7 @@ fn routes(model: &Table<'_>, providers: &Providers<'_>) -> Vec<Route> {
     routes
 }
 
-fn route(table: &Table<'_>, providers: &Providers<'_>) -> Option<Route> {
+fn route(table: &ConfigTable<'_>, providers: &Providers<'_>) -> Option<Route> {
     let provider = table.required("provider", "provider = \"NAME\" of [providers.NAME]");
     let provider = provider.and_then(|field| {
         let name = field.text()?;

@@ -4,7 +4,7 @@
 use holdfast_domain::NodeAddress;
 use holdfast_store::DatabaseUrl;
 
-use crate::document::Table;
+use crate::document::ConfigTable;
 use crate::listen::ListenAddress;
 
 /// `[node]`
@@ -15,7 +15,7 @@ pub struct RelayConfig {
     pub advertise: Option<NodeAddress>,
 }
 
-pub(crate) fn node(table: &Table<'_>) -> Option<RelayConfig> {
+pub(crate) fn node(table: &ConfigTable<'_>) -> Option<RelayConfig> {
     let listen = table
         .required("listen", "listen = \"10.0.0.1:8082\"")
         .and_then(|field| field.parse(ListenAddress::parse));
@@ -42,7 +42,7 @@ pub(crate) fn node(table: &Table<'_>) -> Option<RelayConfig> {
 }
 
 /// Refuses `[node]` beside an SQLite database: a file has one process, and no other node to reach.
-pub(crate) fn needs_server(database: &DatabaseUrl, table: &Table<'_>) {
+pub(crate) fn needs_server(database: &DatabaseUrl, table: &ConfigTable<'_>) {
     if database.file().is_some() {
         table.mistake(
             "`[node]` is for several gateways on one PostgreSQL database: one process alone serves an \

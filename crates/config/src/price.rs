@@ -13,7 +13,7 @@ use holdfast_engine::Price;
 use time::OffsetDateTime;
 use toml::de::DeValue;
 
-use crate::document::{Field, SourceLocation, Table};
+use crate::document::{ConfigTable, Field, SourceLocation};
 use crate::misplaced::refuse_misplaced;
 use crate::value::spell_moment;
 
@@ -22,7 +22,7 @@ pub(crate) type PricePlaces = BTreeMap<PriceVersionId, SourceLocation>;
 
 /// Every price without a mistake, and the place of each in the file.
 pub(crate) fn prices(
-    model: &Table<'_>,
+    model: &ConfigTable<'_>,
     id: Option<&PublicModelId>,
     places: &mut PricePlaces,
 ) -> Vec<Price> {
@@ -59,7 +59,7 @@ fn now() -> Timestamp {
 }
 
 fn price(
-    table: &Table<'_>,
+    table: &ConfigTable<'_>,
     model: Option<&PublicModelId>,
     places: &mut PricePlaces,
 ) -> Option<Price> {
@@ -84,7 +84,7 @@ fn price(
 }
 
 /// Cost of a route to the operator: `Some(None)` if the file has no `cost`, `None` on a mistake.
-pub(crate) fn cost(table: &Table<'_>) -> Option<Option<ProviderCost>> {
+pub(crate) fn cost(table: &ConfigTable<'_>) -> Option<Option<ProviderCost>> {
     if !table.is_present() {
         return Some(None);
     }
@@ -94,11 +94,11 @@ pub(crate) fn cost(table: &Table<'_>) -> Option<Option<ProviderCost>> {
     Some(Some(ProviderCost { currency: currency?, tariff: tariff? }))
 }
 
-pub(crate) fn currency(table: &Table<'_>) -> Option<Currency> {
+pub(crate) fn currency(table: &ConfigTable<'_>) -> Option<Currency> {
     table.field("currency").map_or(Some(Currency::USD), |field| field.parse(str::parse))
 }
 
-fn tariff(table: &Table<'_>) -> Option<Tariff> {
+fn tariff(table: &ConfigTable<'_>) -> Option<Tariff> {
     let first = rates(table, None);
     let tables = table.tables("tiers");
     let tiers: Vec<_> = tables.iter().map(|tier_of| tier(tier_of, first.as_ref())).collect();
@@ -116,7 +116,7 @@ fn tariff(table: &Table<'_>) -> Option<Tariff> {
 
 /// The rates of longer prompts; the price of an image and of a request is that of the first tier, unless it is
 /// set.
-fn tier(table: &Table<'_>, first: Option<&UnitPrices>) -> Option<Tier> {
+fn tier(table: &ConfigTable<'_>, first: Option<&UnitPrices>) -> Option<Tier> {
     let above = table
         .required("above_prompt_tokens", "above_prompt_tokens = 200_000, the longest before it")
         .and_then(|field| field.count(1..=Meters::COUNT_MAX));
@@ -127,7 +127,7 @@ fn tier(table: &Table<'_>, first: Option<&UnitPrices>) -> Option<Tier> {
 }
 
 /// A kind without a price costs what its general kind costs.
-fn rates(table: &Table<'_>, usual: Option<&UnitPrices>) -> Option<UnitPrices> {
+fn rates(table: &ConfigTable<'_>, usual: Option<&UnitPrices>) -> Option<UnitPrices> {
     let tokens = table.table("micros_per_million");
     if !tokens.is_present() {
         table.mistake(

@@ -25,7 +25,7 @@ use holdfast_http::AllowedOrigin;
 use holdfast_net::{AdminUrl, Network};
 use holdfast_store::DatabaseUrl;
 
-use crate::document::{Field, Table};
+use crate::document::{ConfigTable, Field};
 use crate::listen::ListenAddress;
 use crate::value::Secret;
 
@@ -126,7 +126,7 @@ pub struct WebhooksConfig {
 }
 
 /// `[routes]`
-pub(crate) fn routes(table: &Table<'_>) -> CoolDown {
+pub(crate) fn routes(table: &ConfigTable<'_>) -> CoolDown {
     let failures = table
         .field("failures")
         .and_then(|field| u32::try_from(field.count(1..=1_000_000)?).ok())
@@ -161,7 +161,7 @@ pub enum LogFormat {
     Json,
 }
 
-pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
+pub(crate) fn server(table: &ConfigTable<'_>) -> ServerConfig {
     let listen = table.field("listen").and_then(|field| field.parse(ListenAddress::parse));
     let node = table.field("node").and_then(|field| field.parse(NodeName::try_from));
     let secrets = table.field("secrets").and_then(|field| secrets(&field)).unwrap_or_default();
@@ -184,7 +184,7 @@ pub(crate) fn server(table: &Table<'_>) -> ServerConfig {
 }
 
 /// Addresses and networks; empty if the key is missing.
-pub(crate) fn networks(table: &Table<'_>, key: &'static str) -> Vec<Network> {
+pub(crate) fn networks(table: &ConfigTable<'_>, key: &'static str) -> Vec<Network> {
     let field = table.field(key);
     field.and_then(|field| field.each(|item| item.parse(Network::parse))).unwrap_or_default()
 }
@@ -213,7 +213,7 @@ fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
     Some(secrets)
 }
 
-pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
+pub(crate) fn admin(table: &ConfigTable<'_>) -> Option<AdminConfig> {
     let listen = table
         .required("listen", "listen = \"127.0.0.1:8081\"")
         .and_then(|field| field.parse(ListenAddress::parse));
@@ -249,7 +249,7 @@ pub(crate) fn admin(table: &Table<'_>) -> Option<AdminConfig> {
 }
 
 /// Bounds on one wallet: what it has in force, and what it gets per minute.
-fn bounds(table: &Table<'_>) -> (WalletBounds, u32) {
+fn bounds(table: &ConfigTable<'_>) -> (WalletBounds, u32) {
     const MOST: u64 = 1_000_000;
     let count = |key, most, default| {
         let field = table.field(key);
@@ -267,10 +267,10 @@ fn bounds(table: &Table<'_>) -> (WalletBounds, u32) {
 }
 
 /// A listener: the setting of its address, the address, and its table.
-type Listener<'t, 'd> = (&'static str, ListenAddress, &'t Table<'d>);
+type ListenerRow<'t, 'd> = (&'static str, ListenAddress, &'t ConfigTable<'d>);
 
 /// No two listeners can have one address; port 0 is another one each time.
-pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 4]) {
+pub(crate) fn keep_apart(listeners: [Option<ListenerRow<'_, '_>>; 4]) {
     // 0.0.0.0 takes a port on every address of its family. The kernel would refuse the second bind
     // too, but without naming the two settings.
     let covers = |one: SocketAddr, other: SocketAddr| {
@@ -278,7 +278,7 @@ pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 4]) {
     };
     let given: Vec<_> = listeners.into_iter().flatten().collect();
     for (at, (name, own, table)) in given.iter().enumerate() {
-        let is_taken = |(_, other, _): &&Listener<'_, '_>| {
+        let is_taken = |(_, other, _): &&ListenerRow<'_, '_>| {
             let meet =
                 |one: SocketAddr, other: SocketAddr| covers(one, other) || covers(other, one);
             own.first().port() == other.first().port()
@@ -294,7 +294,7 @@ pub(crate) fn keep_apart(listeners: [Option<Listener<'_, '_>>; 4]) {
     }
 }
 
-pub(crate) fn database(table: &Table<'_>) -> Option<DatabaseUrl> {
+pub(crate) fn database(table: &ConfigTable<'_>) -> Option<DatabaseUrl> {
     let url = match table.field("url") {
         None => DatabaseUrl::parse("sqlite://holdfast-data/holdfast.db").ok(),
         Some(field) => field.expanded().and_then(|url| {
@@ -323,7 +323,7 @@ fn has_literal_password(url: &str) -> bool {
     password.is_some_and(|password| !password.is_empty() && !password.contains("${"))
 }
 
-pub(crate) fn limits(table: &Table<'_>) -> LimitsConfig {
+pub(crate) fn limits(table: &ConfigTable<'_>) -> LimitsConfig {
     const MANY: u32 = 1 << 20;
     const LARGE: u32 = 1 << 30;
     let size = |key, bounds, default| {
@@ -357,7 +357,7 @@ pub(crate) fn limits(table: &Table<'_>) -> LimitsConfig {
     limits
 }
 
-pub(crate) fn operations(table: &Table<'_>) -> OperationsConfig {
+pub(crate) fn operations(table: &ConfigTable<'_>) -> OperationsConfig {
     let operations = OperationsConfig {
         lease: span(table, "lease", SECOND..=HOUR, Duration::from_secs(15)),
         heartbeat: span(table, "heartbeat", MILLISECOND..=HOUR, Duration::from_secs(4)),
@@ -374,7 +374,7 @@ pub(crate) fn operations(table: &Table<'_>) -> OperationsConfig {
     operations
 }
 
-pub(crate) fn retention(table: &Table<'_>) -> RetentionConfig {
+pub(crate) fn retention(table: &ConfigTable<'_>) -> RetentionConfig {
     let results = span(table, "results", SECOND..=KEPT_MAX, HOUR.saturating_mul(24));
     let given = table.field("events");
     let events = given.as_ref().and_then(|field| field.span(Duration::ZERO..=KEPT_MAX));
@@ -387,14 +387,14 @@ pub(crate) fn retention(table: &Table<'_>) -> RetentionConfig {
     RetentionConfig { results, events: (!events.is_zero()).then_some(events), statistics }
 }
 
-pub(crate) fn webhooks(table: &Table<'_>) -> WebhooksConfig {
+pub(crate) fn webhooks(table: &ConfigTable<'_>) -> WebhooksConfig {
     let origins =
         table.field("allow").and_then(|field| field.each(|item| item.parse(Origin::try_from)));
     table.refuse_unknown();
     WebhooksConfig { allow: origins.unwrap_or_default() }
 }
 
-pub(crate) fn log(table: &Table<'_>) -> LogConfig {
+pub(crate) fn log(table: &ConfigTable<'_>) -> LogConfig {
     let format = table.field("format").and_then(|field| match field.text()? {
         "pretty" => Some(LogFormat::Pretty),
         "json" => Some(LogFormat::Json),
@@ -428,7 +428,7 @@ fn is_log_level(text: &str) -> bool {
 }
 
 fn span(
-    table: &Table<'_>,
+    table: &ConfigTable<'_>,
     key: &'static str,
     bounds: std::ops::RangeInclusive<Duration>,
     default: Duration,

@@ -27,7 +27,7 @@ use holdfast_providers::{ImageUrls, KeyHeader, LateSystem, ServerOptions, Upstre
 use holdfast_wire::chat::completion::finish_label;
 use holdfast_wire::chat::upstream::{BoundField, FinishWords};
 
-use crate::document::{Field, Table, did_you_mean};
+use crate::document::{ConfigTable, Field, did_you_mean};
 use crate::price::currency;
 
 /// A configured provider.
@@ -40,7 +40,7 @@ pub enum ProviderKind {
 }
 
 /// Name of a kind, the keys that it has of its own, and the function that reads its table.
-struct KindRow(&'static str, &'static [&'static str], fn(&Table<'_>) -> Option<HttpOptions>);
+struct KindRow(&'static str, &'static [&'static str], fn(&ConfigTable<'_>) -> Option<HttpOptions>);
 
 /// Every kind with a server. The first is the one for servers of no other kind: the message for a mistyped kind
 /// begins with it.
@@ -65,7 +65,7 @@ const SIMULATED: &str = "simulated";
 
 /// Every provider by its name; `None` for one with a mistake, which routes may name all the same.
 pub(crate) fn all<'d>(
-    table: &Table<'d>,
+    table: &ConfigTable<'d>,
     proxies: &Proxies,
 ) -> BTreeMap<&'d str, Option<ProviderKind>> {
     let all = table.named_tables().into_iter();
@@ -88,7 +88,7 @@ fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(plain)
 }
 
-fn one(table: &Table<'_>, proxies: &Proxies) -> Option<ProviderKind> {
+fn one(table: &ConfigTable<'_>, proxies: &Proxies) -> Option<ProviderKind> {
     let field = table.required("kind", "kind = \"openai\" or kind = \"simulated\"");
     let kind = field.and_then(|field| {
         let written = field.text()?;
@@ -129,7 +129,7 @@ fn one(table: &Table<'_>, proxies: &Proxies) -> Option<ProviderKind> {
     kind.flatten()
 }
 
-fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
+fn simulated(table: &ConfigTable<'_>) -> Option<ProviderKind> {
     let mut kind = Some(ProviderKind::Simulated);
     // A set: two kinds may share a key, and each is refused once.
     let keys: BTreeSet<_> = KINDS.iter().flat_map(|KindRow(_, keys, _)| *keys).collect();
@@ -146,7 +146,7 @@ fn simulated(table: &Table<'_>) -> Option<ProviderKind> {
     kind
 }
 
-fn openai(table: &Table<'_>) -> Option<HttpOptions> {
+fn openai(table: &ConfigTable<'_>) -> Option<HttpOptions> {
     let base_url = table
         .required("base_url", "base_url = \"https://api.openai.com/v1\"")
         .and_then(|field| field.parse(BaseUrl::try_from));
@@ -155,14 +155,14 @@ fn openai(table: &Table<'_>) -> Option<HttpOptions> {
     Some(HttpOptions { server: server?, kind: Kind::OpenAi(dialect?) })
 }
 
-fn dialect(table: &Table<'_>) -> Option<OpenAi> {
+fn dialect(table: &ConfigTable<'_>) -> Option<OpenAi> {
     let bound_field = bound_field(table);
     // Read before `?` can end the function, so that its mistakes are found as well.
     let finish_words = finish_words(&table.table("finish_reasons"));
     Some(OpenAi { bound_field: bound_field?, finish_words: finish_words? })
 }
 
-fn bound_field(table: &Table<'_>) -> Option<BoundField> {
+fn bound_field(table: &ConfigTable<'_>) -> Option<BoundField> {
     let Some(field) = table.field("output_bound_field") else {
         return Some(BoundField::MaxCompletionTokens);
     };
@@ -177,7 +177,7 @@ fn bound_field(table: &Table<'_>) -> Option<BoundField> {
 }
 
 /// Words of a server for the end of an answer, each with its meaning.
-fn finish_words(table: &Table<'_>) -> Option<FinishWords> {
+fn finish_words(table: &ConfigTable<'_>) -> Option<FinishWords> {
     const MEANINGS: [FinishReason; 4] = [
         FinishReason::Stop,
         FinishReason::Length,
@@ -207,7 +207,7 @@ fn finish_words(table: &Table<'_>) -> Option<FinishWords> {
     words
 }
 
-fn anthropic(table: &Table<'_>) -> Option<HttpOptions> {
+fn anthropic(table: &ConfigTable<'_>) -> Option<HttpOptions> {
     let base_url = base_url_or(table, Anthropic::BASE_URL);
     let api_key = table.required("api_key", "api_key = \"${ANTHROPIC_API_KEY}\"");
     let server = server(table, base_url, api_key);
@@ -217,7 +217,7 @@ fn anthropic(table: &Table<'_>) -> Option<HttpOptions> {
     Some(HttpOptions { server: server?, kind })
 }
 
-fn gemini(table: &Table<'_>) -> Option<HttpOptions> {
+fn gemini(table: &ConfigTable<'_>) -> Option<HttpOptions> {
     let base_url = base_url_or(table, Gemini::BASE_URL);
     let api_key = table.required("api_key", "api_key = \"${GEMINI_API_KEY}\"");
     let server = server(table, base_url, api_key);
@@ -227,7 +227,7 @@ fn gemini(table: &Table<'_>) -> Option<HttpOptions> {
     Some(HttpOptions { server: server?, kind: Kind::Gemini(kind) })
 }
 
-fn azure(table: &Table<'_>) -> Option<HttpOptions> {
+fn azure(table: &ConfigTable<'_>) -> Option<HttpOptions> {
     let base_url = table
         .required("base_url", "base_url = \"https://RESOURCE.openai.azure.com/openai/v1\"")
         .and_then(|field| field.parse(BaseUrl::try_from));
@@ -241,7 +241,7 @@ fn azure(table: &Table<'_>) -> Option<HttpOptions> {
     Some(HttpOptions { server: server?, kind: Kind::AzureOpenAi(kind) })
 }
 
-fn bedrock(table: &Table<'_>) -> Option<HttpOptions> {
+fn bedrock(table: &ConfigTable<'_>) -> Option<HttpOptions> {
     let region = table
         .required("region", "region = \"eu-central-1\"")
         .and_then(|field| field.parse(Region::try_from));
@@ -273,7 +273,7 @@ fn bedrock(table: &Table<'_>) -> Option<HttpOptions> {
     Some(HttpOptions { server: server?, kind: Kind::Bedrock(kind) })
 }
 
-fn holdfast(table: &Table<'_>) -> Option<HttpOptions> {
+fn holdfast(table: &ConfigTable<'_>) -> Option<HttpOptions> {
     let base_url = table
         .required("base_url", "base_url = \"https://GATEWAY/v1\"")
         .and_then(|field| field.parse(BaseUrl::try_from));
@@ -287,7 +287,7 @@ fn holdfast(table: &Table<'_>) -> Option<HttpOptions> {
 }
 
 /// Treatment of instructions after the first turn, by kinds whose API has no place for them.
-fn late_system(table: &Table<'_>) -> Option<LateSystem> {
+fn late_system(table: &ConfigTable<'_>) -> Option<LateSystem> {
     let Some(field) = table.field("late_system") else { return Some(LateSystem::default()) };
     let written = field.text()?;
     let found = LateSystem::ALL.into_iter().find(|treatment| treatment.label() == written);
@@ -301,7 +301,7 @@ fn late_system(table: &Table<'_>) -> Option<LateSystem> {
 }
 
 /// The keys of an account, if one of them is there; all of them or a mistake.
-fn keys(table: &Table<'_>) -> Option<Option<AwsKeys>> {
+fn keys(table: &ConfigTable<'_>) -> Option<Option<AwsKeys>> {
     let id = table.field("access_key_id");
     let secret = match &id {
         Some(_) => {
@@ -349,7 +349,7 @@ fn credential(field: &Field<'_>) -> Option<String> {
 }
 
 /// The base URL of a provider that has one address for everybody.
-fn base_url_or(table: &Table<'_>, usual: &str) -> Option<BaseUrl> {
+fn base_url_or(table: &ConfigTable<'_>, usual: &str) -> Option<BaseUrl> {
     match table.field("base_url") {
         Some(field) => field.parse(BaseUrl::try_from),
         None => BaseUrl::try_from(usual).ok(),
@@ -358,7 +358,7 @@ fn base_url_or(table: &Table<'_>, usual: &str) -> Option<BaseUrl> {
 
 /// Options that every kind with a server shares; `None` if one of them has a mistake.
 fn server(
-    table: &Table<'_>,
+    table: &ConfigTable<'_>,
     base_url: Option<BaseUrl>,
     api_key: Option<Field<'_>>,
 ) -> Option<ServerOptions> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use holdfast_domain::{Currency, Micros};
 
-use crate::document::Table;
+use crate::document::ConfigTable;
 
 /// A thousand million of a currency: more is a slip.
 const ALLOWANCE_MAX: u64 = 1_000_000_000_000_000;
@@ -17,7 +17,7 @@ pub struct RolesConfig {
     pub support_refunds: BTreeMap<Currency, Micros>,
 }
 
-pub(crate) fn roles(table: &Table<'_>) -> RolesConfig {
+pub(crate) fn roles(table: &ConfigTable<'_>) -> RolesConfig {
     let mut support_refunds = BTreeMap::new();
     for (code, field) in table.table("support_refunds").named_fields() {
         let micros = field.count(0..=ALLOWANCE_MAX);

@@ -25,7 +25,7 @@ use holdfast_telemetry::traces::{ParentPolicy, Sampling};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 
-use crate::document::{Document, Field, Table};
+use crate::document::{ConfigTable, Document, Field};
 use crate::environment::{Environment, overriding};
 use crate::value::parse_millionths;
 
@@ -63,7 +63,7 @@ struct Settings {
 /// Reads the table, then the variables over it; `None` if traces are off.
 pub(crate) fn telemetry(
     document: &Document<'_>,
-    table: &Table<'_>,
+    table: &ConfigTable<'_>,
     environment: Environment<'_>,
 ) -> Option<TelemetryConfig> {
     if !document.is_served() {
@@ -81,7 +81,7 @@ pub(crate) fn telemetry(
     Some(TelemetryConfig { traces_url: url?, headers, timeout, sampling, resource })
 }
 
-fn of_table(table: &Table<'_>) -> Settings {
+fn of_table(table: &ConfigTable<'_>) -> Settings {
     let parents = table.field("parents").and_then(|field| {
         field.parse(|text| match text {
             "link" => Ok(ParentPolicy::Link),
@@ -106,7 +106,7 @@ fn of_table(table: &Table<'_>) -> Settings {
     settings
 }
 
-fn headers(table: &Table<'_>) -> HeaderMap {
+fn headers(table: &ConfigTable<'_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, field) in table.named_fields() {
         let Some(secret) = field.secret() else { continue };
@@ -118,7 +118,7 @@ fn headers(table: &Table<'_>) -> HeaderMap {
     headers
 }
 
-fn resource(table: &Table<'_>) -> BTreeMap<String, String> {
+fn resource(table: &ConfigTable<'_>) -> BTreeMap<String, String> {
     let text = |(name, field): (&str, Field<'_>)| Some((name.to_owned(), field.text()?.to_owned()));
     table.named_fields().into_iter().filter_map(text).collect()
 }

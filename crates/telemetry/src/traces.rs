@@ -32,7 +32,7 @@ mod tracer;
 pub use self::attribute::{ATTRIBUTES, Attribute, EVENTS};
 pub use self::context::{SpanContext, TraceId};
 pub use self::export::{Resource, encode, rejected};
-pub use self::otlp::Span;
+pub use self::otlp::OtlpSpan;
 pub use self::queue::{SpanQueue, SpanResult, register_results};
 pub use self::record::{CallRecord, OperationRecord, RunRecord, ServerRecord, TokenCounts};
 pub use self::request_trace::RequestTrace;

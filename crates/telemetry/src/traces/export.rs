@@ -3,8 +3,8 @@
 use prost::Message as _;
 
 use super::otlp::{
-    ExportRequest, ExportResponse, KeyValue, ResourceAttributes, ResourceSpans, Scope, ScopeSpans,
-    Span, Value,
+    ExportRequest, ExportResponse, KeyValue, OtlpScope, OtlpSpan, ResourceAttributes,
+    ResourceSpans, ScopeSpans, Value,
 };
 use super::spans::pair;
 
@@ -43,9 +43,9 @@ impl Resource {
 
 /// Body of a request with these spans, which it takes out of the batch.
 #[must_use]
-pub fn encode(resource: &Resource, batch: &mut Vec<Span>) -> Vec<u8> {
+pub fn encode(resource: &Resource, batch: &mut Vec<OtlpSpan>) -> Vec<u8> {
     let version = resource.version.to_owned();
-    let scope = Scope { name: "holdfast".to_owned(), version };
+    let scope = OtlpScope { name: "holdfast".to_owned(), version };
     let spans = std::mem::take(batch);
     let scope = ScopeSpans { scope: Some(scope), spans, schema_url: SCHEMA_URL.to_owned() };
     let attributes = resource.attributes.clone();

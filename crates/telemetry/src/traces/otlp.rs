@@ -54,16 +54,16 @@ pub(super) struct ResourceAttributes {
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ScopeSpans {
     #[prost(message, optional, tag = "1")]
-    pub(super) scope: Option<Scope>,
+    pub(super) scope: Option<OtlpScope>,
     #[prost(message, repeated, tag = "2")]
-    pub(super) spans: Vec<Span>,
+    pub(super) spans: Vec<OtlpSpan>,
     #[prost(string, tag = "3")]
     pub(super) schema_url: String,
 }
 
 /// Library that makes spans.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Scope {
+pub(super) struct OtlpScope {
     #[prost(string, tag = "1")]
     pub(super) name: String,
     #[prost(string, tag = "2")]
@@ -72,7 +72,7 @@ pub(super) struct Scope {
 
 /// Span.
 #[derive(Clone, PartialEq, Message)]
-pub struct Span {
+pub struct OtlpSpan {
     #[prost(bytes = "vec", tag = "1")]
     pub(super) trace_id: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
@@ -90,7 +90,7 @@ pub struct Span {
     #[prost(message, repeated, tag = "9")]
     pub(super) attributes: Vec<KeyValue>,
     #[prost(message, repeated, tag = "11")]
-    pub(super) events: Vec<Event>,
+    pub(super) events: Vec<OtlpEvent>,
     #[prost(message, repeated, tag = "13")]
     pub(super) links: Vec<Link>,
     #[prost(message, optional, tag = "15")]
@@ -101,7 +101,7 @@ pub struct Span {
 
 /// Moment within a span.
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct Event {
+pub(super) struct OtlpEvent {
     #[prost(fixed64, tag = "1")]
     pub(super) time_unix_nano: u64,
     #[prost(string, tag = "2")]
@@ -182,7 +182,7 @@ mod tests {
         let text = || pair(Value::Text("text".to_owned()));
         let values = [Value::Text("a".to_owned()), Value::Int(3)];
         let values = values.map(|value| AnyValue { value: Some(value) }).to_vec();
-        let span = Span {
+        let span = OtlpSpan {
             trace_id: vec![1; 16],
             span_id: vec![2; 8],
             parent_span_id: vec![3; 8],
@@ -197,7 +197,7 @@ mod tests {
                 pair(Value::Double(0.5)),
                 pair(Value::Array(ArrayValue { values })),
             ],
-            events: vec![Event {
+            events: vec![OtlpEvent {
                 time_unix_nano: 7,
                 name: "event".to_owned(),
                 attributes: vec![text()],
@@ -206,7 +206,7 @@ mod tests {
             status: Some(Status { code: ERROR }),
             flags: 0x101,
         };
-        let scope = Scope { name: "scope".to_owned(), version: "1".to_owned() };
+        let scope = OtlpScope { name: "scope".to_owned(), version: "1".to_owned() };
         let spans =
             ScopeSpans { scope: Some(scope), spans: vec![span], schema_url: "a".to_owned() };
         ExportRequest {

@@ -6,7 +6,7 @@
 use metrics::{Counter, counter};
 use tokio::sync::mpsc;
 
-use super::otlp::Span;
+use super::otlp::OtlpSpan;
 
 const SPANS: &str = "holdfast_spans_total";
 /// Finished spans that wait to be exported: some 2 MB.
@@ -53,7 +53,7 @@ pub fn register_results() {
 /// Way into the queue.
 #[derive(Debug, Clone)]
 pub(super) struct SpanSender {
-    queue: mpsc::Sender<Span>,
+    queue: mpsc::Sender<OtlpSpan>,
     lost: Counter,
 }
 
@@ -64,7 +64,7 @@ impl SpanSender {
         (Self { queue, lost }, SpanQueue(receiver))
     }
 
-    pub(super) fn send(&self, span: Span) {
+    pub(super) fn send(&self, span: OtlpSpan) {
         // Without a reader the process is at its end: that loses a span as a full queue does.
         if self.queue.try_send(span).is_err() {
             self.lost.increment(1);
@@ -74,12 +74,12 @@ impl SpanSender {
 
 /// Finished spans on their way to the exporter.
 #[derive(Debug)]
-pub struct SpanQueue(mpsc::Receiver<Span>);
+pub struct SpanQueue(mpsc::Receiver<OtlpSpan>);
 
 impl SpanQueue {
     /// Adds at most `limit` spans to a batch, once one is there; none when the queue is closed and empty. Cancel
     /// safe.
-    pub async fn receive(&mut self, batch: &mut Vec<Span>, limit: usize) -> usize {
+    pub async fn receive(&mut self, batch: &mut Vec<OtlpSpan>, limit: usize) -> usize {
         self.0.recv_many(batch, limit).await
     }
 

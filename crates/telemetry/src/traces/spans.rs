@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::attribute;
 use super::context::{SpanContext, SpanId};
-use super::otlp::{self, AnyValue, ArrayValue, Event, KeyValue, Link, Span, Status, Value};
+use super::otlp::{self, AnyValue, ArrayValue, KeyValue, Link, OtlpEvent, OtlpSpan, Status, Value};
 use super::record::{CallRecord, OperationRecord, RunRecord, ServerRecord};
 
 /// Flag of a context: it was sampled.
@@ -24,12 +24,12 @@ const NO_PATH: &str = "REDACTED";
 
 /// The beginning of a request by both clocks: moments of its run become times of the day by it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Clock {
+pub(super) struct SpanClock {
     wall_nanos: u64,
     began: Instant,
 }
 
-impl Clock {
+impl SpanClock {
     pub(super) fn start() -> Self {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { wall_nanos: nanos(wall.as_nanos()), began: Instant::now() }
@@ -52,12 +52,12 @@ pub(super) struct SpanBase {
     pub(super) parent: Option<SpanId>,
     pub(super) caller: Option<SpanContext>,
     pub(super) followed: Option<SpanContext>,
-    pub(super) clock: Clock,
+    pub(super) clock: SpanClock,
 }
 
 impl SpanBase {
     /// Span of the request; with the hold and the settlement if it has started the run.
-    pub(super) fn server(&self, server: &ServerRecord, run: Option<&RunRecord>) -> Span {
+    pub(super) fn server(&self, server: &ServerRecord, run: Option<&RunRecord>) -> OtlpSpan {
         let mut attributes = Attributes::default();
         let path = server.route.unwrap_or(NO_PATH);
         attributes.text(attribute::METHOD, server.method);
@@ -88,7 +88,7 @@ impl SpanBase {
         let links = [(self.caller, REMOTE), (self.followed, 0)];
         let links = links.into_iter().filter_map(|(to, flags)| Some(link(to?, flags)));
         let remote = if self.parent.is_some() { REMOTE } else { 0 };
-        Span {
+        OtlpSpan {
             parent_span_id: self.parent.map_or_else(Vec::new, |SpanId(id)| id.to_vec()),
             flags: flags(self.own) | remote,
             events: run.map_or_else(Vec::new, |run| self.run_events(run)),
@@ -101,7 +101,7 @@ impl SpanBase {
     }
 
     /// Span of a call, a child of its request's.
-    pub(super) fn client(&self, call: &CallRecord, run: &RunRecord) -> Span {
+    pub(super) fn client(&self, call: &CallRecord, run: &RunRecord) -> OtlpSpan {
         let mut attributes = Attributes::default();
         attributes.text(attribute::GEN_AI_OPERATION, "chat");
         attributes.text(attribute::GEN_AI_PROVIDER, call.system);
@@ -143,7 +143,7 @@ impl SpanBase {
             moments.into_iter().filter_map(|(name, at)| Some(self.event(name, at?, Vec::new())));
         let name = format!("chat {}", call.model);
         let SpanId(parent) = self.own.span;
-        Span {
+        OtlpSpan {
             parent_span_id: parent.to_vec(),
             flags: flags(self.own),
             events: events.collect(),
@@ -154,18 +154,18 @@ impl SpanBase {
         }
     }
 
-    fn span(&self, id: SpanId, name: String, kind: i32, attributes: Attributes) -> Span {
-        Span {
+    fn span(&self, id: SpanId, name: String, kind: i32, attributes: Attributes) -> OtlpSpan {
+        OtlpSpan {
             trace_id: self.own.trace.0.to_vec(),
             span_id: id.0.to_vec(),
             name,
             kind,
             attributes: attributes.0,
-            ..Span::default()
+            ..OtlpSpan::default()
         }
     }
 
-    fn run_events(&self, run: &RunRecord) -> Vec<Event> {
+    fn run_events(&self, run: &RunRecord) -> Vec<OtlpEvent> {
         let amount = |micros: Option<i64>| {
             let mut attributes = Attributes::default();
             if let Some(micros) = micros {
@@ -182,9 +182,9 @@ impl SpanBase {
         ]
     }
 
-    fn event(&self, name: &str, at: Instant, attributes: Vec<KeyValue>) -> Event {
+    fn event(&self, name: &str, at: Instant, attributes: Vec<KeyValue>) -> OtlpEvent {
         let (time_unix_nano, name) = (self.clock.at(at), name.to_owned());
-        Event { time_unix_nano, name, attributes }
+        OtlpEvent { time_unix_nano, name, attributes }
     }
 }
 

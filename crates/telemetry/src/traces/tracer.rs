@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::context::{SpanContext, SpanId, TraceId};
 use super::queue::{SpanQueue, SpanSender};
 use super::request_trace::RequestTrace;
-use super::spans::{Clock, SpanBase};
+use super::spans::{SpanBase, SpanClock};
 
 /// Random bits of an id that sampling looks at.
 const RANDOM_BITS: u32 = 56;
@@ -74,7 +74,7 @@ impl Tracer {
             parent: parent.map(|parent| parent.span),
             caller: caller.filter(|_caller| self.parents == ParentPolicy::Link),
             followed: None,
-            clock: Clock::start(),
+            clock: SpanClock::start(),
         };
         Arc::new(RequestTrace::new(self.spans.clone(), request, base))
     }

@@ -18,7 +18,7 @@ use crate::json::Node;
 
 /// Fields that an operator finds in the log for a choice that was not read.
 #[derive(Debug)]
-pub(super) struct Fields {
+pub(super) struct UpstreamFields {
     calls: CallFields,
     content: &'static str,
     refusal: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct Fields {
 }
 
 /// Fields of a whole message.
-pub(super) const MESSAGE: Fields = Fields {
+pub(super) const MESSAGE: UpstreamFields = UpstreamFields {
     calls: call_part::WHOLE,
     content: "choices[].message.content",
     refusal: "choices[].message.refusal",
@@ -40,7 +40,7 @@ pub(super) const MESSAGE: Fields = Fields {
 };
 
 /// Fields of a piece.
-pub(super) const DELTA: Fields = Fields {
+pub(super) const DELTA: UpstreamFields = UpstreamFields {
     calls: call_part::PIECE,
     content: "choices[].delta.content",
     refusal: "choices[].delta.refusal",
@@ -85,7 +85,7 @@ impl ChoiceState {
         &mut self,
         said: &Node<'_>,
         tools: &ToolNames,
-        fields: &Fields,
+        fields: &UpstreamFields,
     ) -> Result<ChoiceDelta, UnreadableReason> {
         let text_of = |name| said.get(name).and_then(Node::as_str).filter(|text| !text.is_empty());
         let reasoning = text_of("reasoning_content").or_else(|| text_of("reasoning"));
@@ -178,7 +178,7 @@ impl ChoiceState {
     pub(super) fn check(
         &self,
         promised: &'static str,
-        fields: &Fields,
+        fields: &UpstreamFields,
     ) -> Result<(), UnreadableReason> {
         // The end that callers have read does not promise the calls that came after it.
         let is_dropped = self.finish == Some(FinishReason::Stop) && self.named != self.finish;
@@ -217,7 +217,7 @@ impl ChoiceState {
     fn function_call(
         &mut self,
         call: Option<&Node<'_>>,
-        fields: &Fields,
+        fields: &UpstreamFields,
     ) -> Result<Option<FunctionCallDelta>, UnreadableReason> {
         let call = object(call).ok_or(UnreadableReason::ToolCalls(fields.function_call))?;
         let Some(call) = call else { return Ok(None) };

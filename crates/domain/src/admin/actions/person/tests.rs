@@ -23,7 +23,7 @@ const ELSEWHERE: Authority =
     Authority { role: Role::HolderAdmin, reach: Reach::Wallet(WalletId::from_u128(4)) };
 
 /// Writes of an effect by their names, or the refusal.
-type Verdict = Result<&'static [&'static str], Refusal>;
+type ExpectedVerdict = Result<&'static [&'static str], Refusal>;
 
 fn somebody() -> PersonRecord {
     let person = Person {
@@ -137,7 +137,7 @@ fn facts(record: Option<PersonRecord>) -> Book {
 
 /// Judges by one of the actors, and compares.
 #[track_caller]
-fn check_by(actor: ActorId, facts: &Book, action: PersonAction, expected: Verdict) {
+fn check_by(actor: ActorId, facts: &Book, action: PersonAction, expected: ExpectedVerdict) {
     let request =
         RequestBinding { key: CommandKey::from_u128(5), digest: [6; 32], canonical: None };
     let command = AccountCommand {
@@ -158,7 +158,7 @@ fn check_by(actor: ActorId, facts: &Book, action: PersonAction, expected: Verdic
 }
 
 #[track_caller]
-fn check(record: Option<PersonRecord>, action: PersonAction, expected: Verdict) {
+fn check(record: Option<PersonRecord>, action: PersonAction, expected: ExpectedVerdict) {
     check_by(MAKER, &facts(record), action, expected);
 }
 
@@ -169,7 +169,7 @@ fn an_invitation_takes_no_place_that_is_not_its_own() {
     check(None, invite(SUPPORT, OWNER), Ok(&["insert", "put link"]));
     check(Some(somebody()), invite(SUPPORT, OWNER), Ok(&["put link"]));
     check(Some(member(&[SUPPORT])), invite(SUPPORT, OWNER), Ok(&[]));
-    let put: Verdict = Ok(&["put link", "put invitation"]);
+    let put: ExpectedVerdict = Ok(&["put link", "put invitation"]);
     check(Some(member(&[SUPPORT])), invite(VIEWER, ADMIN), put.clone());
     // A password that was given up elsewhere is not the wallet's to know.
     check(Some(lost()), invite(VIEWER, ADMIN), put.clone());
@@ -193,7 +193,7 @@ fn an_invitation_takes_no_place_that_is_not_its_own() {
 #[test]
 fn a_link_is_renewed_by_whoever_could_give_all_of_it() {
     let offered = |authority| linked(somebody(), LinkPurpose::Accept(authority));
-    let again: Verdict = Ok(&["delete password", "end sessions", "put link"]);
+    let again: ExpectedVerdict = Ok(&["delete password", "end sessions", "put link"]);
     for (record, grantor, expected) in [
         (somebody(), OWNER, Err(Refusal::NothingOffered)),
         (linked(somebody(), LinkPurpose::FirstOwner), OWNER, Err(Refusal::NothingOffered)),
@@ -235,10 +235,11 @@ fn a_password_or_a_newer_link_ends_the_links_of_all_reaches_that_set_one() {
         ],
         ..lost(&[VIEWER])
     };
-    let again: Verdict = Ok(&["delete password", "end sessions", "delete link", "put link"]);
+    let again: ExpectedVerdict =
+        Ok(&["delete password", "end sessions", "delete link", "put link"]);
     check(Some(record()), renew(ADMIN), again.clone());
     check(Some(record()), renew(OWNER), again);
-    let used: Verdict = Ok(&["use link", "put password", "delete link"]);
+    let used: ExpectedVerdict = Ok(&["use link", "put password", "delete link"]);
     check(Some(record()), accept(ActorId::Local, Some("secret"), false), used);
     let change = PersonAction::ChangePassword {
         person: ID,
@@ -248,14 +249,14 @@ fn a_password_or_a_newer_link_ends_the_links_of_all_reaches_that_set_one() {
     };
     let mut facts = facts(Some(PersonRecord { has_password: true, ..record() }));
     facts.password = Some(hash("old"));
-    let changed: Verdict =
+    let changed: ExpectedVerdict =
         Ok(&["put password", "end other sessions", "renew session", "delete link", "delete link"]);
     check_by(ActorId::Person(ID), &facts, change, changed);
 }
 
 #[test]
 fn a_link_is_worth_what_its_maker_may_give_as_it_is_used() {
-    let taken: Verdict = Ok(&["use link", "insert grant", "put password"]);
+    let taken: ExpectedVerdict = Ok(&["use link", "insert grant", "put password"]);
     let offered = LinkPurpose::Accept(VIEWER);
     let lost = PersonRecord { has_password: false, ..member(&[VIEWER, ELSEWHERE]) };
     let key = ActorId::AdminKey(AdminKeyId::from_u128(2));
@@ -321,7 +322,7 @@ fn there_is_one_first_owner() {
         password: hash("secret"),
     };
     let record = linked_by(somebody(), LinkPurpose::FirstOwner, ActorId::Local);
-    let taken: Verdict = Ok(&["update", "use link", "insert grant", "put password"]);
+    let taken: ExpectedVerdict = Ok(&["update", "use link", "insert grant", "put password"]);
     check(Some(record.clone()), action(), taken);
     let mut facts = facts(Some(record));
     facts.is_email_taken = true;
@@ -368,14 +369,14 @@ fn whoever_has_nothing_left_has_no_password() {
     }
     let mut facts = facts(Some(member(&[OWNER, SUPPORT])));
     facts.owners.lasting = 1;
-    let kept: Verdict = Ok(&["delete grant", "end its sessions"]);
+    let kept: ExpectedVerdict = Ok(&["delete grant", "end its sessions"]);
     check_by(MAKER, &facts, end_grant(OWNER, OWNER), kept);
 }
 
 #[test]
 fn an_end_is_for_good_and_can_be_erased_later() {
     let all = ["update", "delete grants", "delete password", "delete links", "end sessions"];
-    let all: Verdict = Ok(Box::leak(Box::new(all)));
+    let all: ExpectedVerdict = Ok(Box::leak(Box::new(all)));
     let erased_too = [
         "update",
         "delete grants",
@@ -384,7 +385,7 @@ fn an_end_is_for_good_and_can_be_erased_later() {
         "end sessions",
         "erase invitations",
     ];
-    let erased_too: Verdict = Ok(Box::leak(Box::new(erased_too)));
+    let erased_too: ExpectedVerdict = Ok(Box::leak(Box::new(erased_too)));
     let erased = || {
         let person = Person { email: None, name: None, ..somebody().person };
         ended(PersonRecord { person, ..somebody() })
@@ -415,6 +416,6 @@ fn a_password_is_changed_by_whoever_knows_it() {
     facts.password = Some(hash("another"));
     check_by(ActorId::Person(ID), &facts, change(), Err(Refusal::PasswordChanged));
     facts.password = Some(hash("old"));
-    let changed: Verdict = Ok(&["put password", "end other sessions", "renew session"]);
+    let changed: ExpectedVerdict = Ok(&["put password", "end other sessions", "renew session"]);
     check_by(ActorId::Person(ID), &facts, change(), changed);
 }
