@@ -8,7 +8,7 @@ use divan::counter::ItemsCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use holdfast_domain::Micros;
 use holdfast_domain::operation::Transition;
-use holdfast_store::judge::{Book, WalletBalance};
+use holdfast_store::judge::{BatchState, WalletBalance};
 use holdfast_testkit::sample;
 
 #[global_allocator]
@@ -29,23 +29,23 @@ fn claims(count: usize) -> Vec<Arc<Transition>> {
 }
 
 /// A wallet that has enough for half of them: the others are refused.
-fn book(count: usize) -> Book {
+fn state(count: usize) -> BatchState {
     let half = i64::try_from(count / 2).unwrap();
-    let mut book = Book::default();
+    let mut state = BatchState::default();
     let available = Micros::new(HOLD * half);
     let balance =
         WalletBalance { available, held: Micros::ZERO, low_balance: None, limits_revision: 0 };
-    book.wallets.insert(sample::WALLET, balance);
-    book
+    state.wallets.insert(sample::WALLET, balance);
+    state
 }
 
 #[divan::bench(args = [2, 32, 256])]
 fn claims_on_one_wallet(bencher: Bencher<'_, '_>, count: usize) {
     let changes = claims(count);
-    let bencher = bencher.counter(ItemsCount::new(count)).with_inputs(|| book(count));
-    bencher.bench_local_values(|mut book| {
-        let judged = black_box(&changes).iter().map(|change| book.judge(change, sample::NOW));
+    let bencher = bencher.counter(ItemsCount::new(count)).with_inputs(|| state(count));
+    bencher.bench_local_values(|mut state| {
+        let judged = black_box(&changes).iter().map(|change| state.judge(change, sample::NOW));
         assert_eq!(judged.filter(Result::is_ok).count(), count / 2);
-        book
+        state
     });
 }

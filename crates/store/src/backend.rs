@@ -24,7 +24,7 @@ use crate::schema::url::{DatabaseLocation, DatabaseUrl};
 use crate::schema::{Dialect, by_database};
 #[cfg(feature = "sqlite")]
 use crate::sqlite::{self, Sqlite};
-use crate::transaction::command::{CommandTransaction, OfferError, Verdict};
+use crate::transaction::command::{CommandTransaction, CommandVerdict, OfferError};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 use crate::transaction::hour::SummingStep;
 
@@ -102,7 +102,7 @@ impl Backend {
     pub(crate) async fn administer(
         &self,
         command_tx: CommandTransaction,
-    ) -> Result<Option<Verdict>, OfferError> {
+    ) -> Result<Option<CommandVerdict>, OfferError> {
         each!(self, it => it.administer(command_tx).await)
     }
 

@@ -22,7 +22,7 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Failure of an exchange.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ExchangeError {
+pub(crate) enum DeliveryExchangeError {
     #[error("the connection was closed, or what came on it is no HTTP")]
     Broken(#[source] hyper::Error),
     #[error("the receiver has not answered in time")]
@@ -34,10 +34,12 @@ pub(crate) async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     request: Request<Full<Bytes>>,
     deadline: Instant,
-) -> Result<StatusCode, ExchangeError> {
+) -> Result<StatusCode, DeliveryExchangeError> {
     let exchanged = one_shot(stream, HEAD_BYTES_MAX, async |mut sender| {
         let response = timeout_at(deadline, sender.send_request(request)).await;
-        let response = response.map_err(ExchangeError::TimedOut)?.map_err(ExchangeError::Broken)?;
+        let response = response
+            .map_err(DeliveryExchangeError::TimedOut)?
+            .map_err(DeliveryExchangeError::Broken)?;
         let status = response.status();
         let body_deadline = deadline.min(Instant::now() + BODY_TIME_MAX);
         if let Err(elapsed) = timeout_at(body_deadline, drain(response.into_body())).await {
@@ -45,7 +47,7 @@ pub(crate) async fn exchange(
         }
         Ok(status)
     });
-    exchanged.await.map_err(ExchangeError::Broken)?
+    exchanged.await.map_err(DeliveryExchangeError::Broken)?
 }
 
 async fn drain(mut body: impl Body<Data = Bytes> + Unpin) {
@@ -114,7 +116,7 @@ mod tests {
             never = receiver => match never {},
         };
         if let Err(error) = &status {
-            assert!(matches!(error, ExchangeError::TimedOut(_)), "{error}");
+            assert!(matches!(error, DeliveryExchangeError::TimedOut(_)), "{error}");
         }
         (status.ok().map(|status| status.as_u16()), started.elapsed())
     }

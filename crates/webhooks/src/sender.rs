@@ -24,7 +24,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use crate::connect::{connect, server_name};
-use crate::exchange::{ExchangeError, exchange};
+use crate::exchange::{DeliveryExchangeError, exchange};
 use crate::options::SenderOptions;
 use crate::permits::{Permit, Permits};
 use crate::resolve::{AddressError, Resolver, addresses};
@@ -67,7 +67,7 @@ enum TryError {
     #[error("TLS does not come about")]
     Tls(#[source] io::Error),
     #[error(transparent)]
-    Exchange(#[from] ExchangeError),
+    Exchange(#[from] DeliveryExchangeError),
     #[error("the connection did not come about in time")]
     TimedOut(#[source] Elapsed),
 }
@@ -184,9 +184,9 @@ impl TryError {
             Self::Address(AddressError::NotPublic) => TryResult::AddressRefused,
             Self::Unreached(_) => TryResult::Unreached,
             Self::Name(_) | Self::Tls(_) => TryResult::TlsFailed,
-            Self::Exchange(ExchangeError::Broken(_)) => TryResult::Broken,
+            Self::Exchange(DeliveryExchangeError::Broken(_)) => TryResult::Broken,
             Self::Address(AddressError::TimedOut(_))
-            | Self::Exchange(ExchangeError::TimedOut(_))
+            | Self::Exchange(DeliveryExchangeError::TimedOut(_))
             | Self::TimedOut(_) => TryResult::TimedOut,
         }
     }

@@ -23,7 +23,7 @@ pub type Window = (ApiKeyId, Counter, Timestamp);
 
 /// The rows that a transaction has read for its changes.
 #[derive(Debug, Default)]
-pub struct Book {
+pub struct BatchState {
     /// Rows that exist, here and below; a missing key is a missing row.
     pub wallets: BTreeMap<WalletId, WalletBalance>,
     pub operations: BTreeMap<OperationId, OperationRow>,
@@ -156,7 +156,7 @@ impl From<Rejection> for CommitError {
     }
 }
 
-impl Book {
+impl BatchState {
     /// Judges one change; `now` is the transaction's clock. A change that passes counts for all that are judged
     /// after it. No two changes of one batch concern the same operation.
     pub fn judge(

@@ -11,7 +11,7 @@ use super::error::{is_refusal, is_taken};
 use super::pool::read;
 use super::session::CLOCK;
 use crate::rows::{BadRow, Cells};
-use crate::transaction::command::{CommandTransaction, OfferError, Tx, Verdict};
+use crate::transaction::command::{CommandTransaction, CommandVerdict, OfferError, Tx};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 
 /// A transaction on a connection for commands.
@@ -23,7 +23,7 @@ impl Postgres {
     pub(crate) async fn administer(
         &self,
         command_tx: CommandTransaction,
-    ) -> Result<Option<Verdict>, OfferError> {
+    ) -> Result<Option<CommandVerdict>, OfferError> {
         let done = self.commands.commit(move |connection, _begun| {
             Box::pin(async move { command_tx.run(&mut ServerTx(connection)).await })
         });

@@ -126,17 +126,17 @@ async fn commit_with_cache(
     begun: BatchStart,
     changes: &[&Transition],
 ) -> Result<Verdicts, BatchError> {
-    let BatchStart { mut book, known, now, numbers } = begun;
+    let BatchStart { mut state, known, now, numbers } = begun;
     let read = read_prices(connection, memory, changes).await;
     read.map_err(BatchError::before_commit)?;
     for price in prices(changes) {
         if let Some(price) = memory.prices.get(&price.id) {
-            book.prices.insert(price.id.clone(), price.clone());
+            state.prices.insert(price.id.clone(), price.clone());
         }
     }
     reach(Step::BatchBegun);
     let mut verdicts: Vec<Result<Acceptance, Rejection>> =
-        changes.iter().map(|change| book.judge(change, now)).collect();
+        changes.iter().map(|change| state.judge(change, now)).collect();
     let is_misled = |(change, verdict): (&&Transition, &Result<Acceptance, Rejection>)| {
         verdict.is_err() && known.contains_key(&change.operation)
     };
@@ -152,8 +152,8 @@ async fn commit_with_cache(
         let verdicts = changes.iter().zip(&verdicts);
         verdicts.filter_map(|(change, verdict)| Some((*change, *verdict.as_ref().ok()?)))
     };
-    book.moved.events.retain(|event| memory.interest.get().wants(event.kind));
-    let writes = pack::writes(changes.len(), passed(), &book.moved, now).in_order();
+    state.moved.events.retain(|event| memory.interest.get().wants(event.kind));
+    let writes = pack::writes(changes.len(), passed(), &state.moved, now).in_order();
     if writes.iter().all(Rows::is_empty) {
         // No change passed: the locks are released at once, without the flush of a commit.
         rollback(connection).await.map_err(BatchError::Unavailable)?;
@@ -163,7 +163,7 @@ async fn commit_with_cache(
         answered(connection.execute(COMMIT)).await.map_err(BatchError::of_commit)?;
         reach(Step::BatchCommitted);
         metrics::transaction(STATEMENTS, u64::try_from(written).unwrap_or(0));
-        memory.prices.extend(book.moved.prices);
+        memory.prices.extend(state.moved.prices);
         // Only after COMMIT: a row that was undone would mislead every batch that ends its
         // operation.
         passed().for_each(|(change, passed)| memory.runs.remember(change, passed));

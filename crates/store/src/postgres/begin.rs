@@ -34,7 +34,7 @@ use sqlx::{AssertSqlSafe, Executor, Row as _, query};
 use super::error::{has_code, is_refusal};
 use super::reads::{COUNTER_ROW, COUNTERS, HELD, NUMBERS_ROW, OPERATION_ROW, OPERATIONS, lock};
 use super::session::{ANSWER, CLOCK, answered, rollback, within};
-use crate::batch::judge::{Book, OperationRow, WalletBalance, windows};
+use crate::batch::judge::{BatchState, OperationRow, WalletBalance, windows};
 use crate::rows;
 
 /// Begin of the transaction, with an explicit isolation level whatever the server's default is: a statement sees
@@ -48,7 +48,7 @@ const BEGINNING: Duration = Duration::from_secs(5);
 pub(super) struct BatchStart {
     /// Rows by which changes are judged: the wallets that exist, which are locked, and the other
     /// rows that the changes touch.
-    pub(super) book: Book,
+    pub(super) state: BatchState,
     /// Rows of the batch that were remembered, not read: a verdict by one of these may be misled.
     pub(super) known: BTreeMap<OperationId, OperationRow>,
     /// Reading of the server's clock, taken after the locks.
@@ -72,17 +72,17 @@ pub(super) async fn begin(
     // Answers come in the order of the statements, and the clock is always one row.
     let Some((clock, wallets)) = rows.split_last() else { return Err(decode(0, BadCell)) };
     let now = Timestamp::from_micros(clock.try_get(0)?);
-    let mut book = Book { operations: known.clone(), ..Book::default() };
+    let mut state = BatchState { operations: known.clone(), ..BatchState::default() };
     for row in wallets {
         let id = WalletId::from_bytes(row.try_get(0)?);
         let (available, held) = (micros(row, 1)?, micros(row, 2)?);
         let low_balance = row.try_get::<Option<i64>, _>(3)?.map(Micros::new);
         let limits_revision = u64::try_from(row.try_get::<i64, _>(4)?);
         let limits_revision = limits_revision.map_err(|error| decode(4, error))?;
-        book.wallets.insert(id, WalletBalance { available, held, low_balance, limits_revision });
+        state.wallets.insert(id, WalletBalance { available, held, low_balance, limits_revision });
     }
     let wanted = BatchReads::plan(now, changes, &known);
-    let mut begun = BatchStart { book, known, now, numbers: Vec::new() };
+    let mut begun = BatchStart { state, known, now, numbers: Vec::new() };
     begun.read(connection, wanted).await?;
     Ok(begun)
 }
@@ -190,13 +190,13 @@ impl BatchStart {
                 let number = u32::try_from(int(4)?).map_err(|error| decode(4, error))?;
                 let (seq, version) = (int(3)?, Version::new(number));
                 let claim = ClaimId::from_bytes(row.try_get(2)?);
-                self.book.operations.insert(id, OperationRow { seq, version, claim });
+                self.state.operations.insert(id, OperationRow { seq, version, claim });
             }
             COUNTER_ROW => {
                 let api_key = ApiKeyId::from_bytes(row.try_get(1)?);
                 let counter = rows::counter(int(3)?).ok_or_else(|| decode(3, BadCell))?;
                 let window = Timestamp::from_micros(int(4)?);
-                self.book.counters.insert((api_key, counter, window), int(5)?);
+                self.state.counters.insert((api_key, counter, window), int(5)?);
             }
             _ => return Err(decode(0, BadCell)),
         }

@@ -18,7 +18,7 @@ use sea_orm::{
     ColumnTrait, Condition, EntityTrait, Iterable, QueryFilter, QuerySelect, QueryTrait,
 };
 
-use super::page::{Window, page, sparse_page};
+use super::page::{PageWindow, page, sparse_page};
 use super::{ReadError, ReadTransaction};
 use crate::rows::entity::posting_details::DetailsRow;
 use crate::rows::entity::{admin_key, audit, audit_address, posting, posting_details, webhook};
@@ -79,7 +79,7 @@ pub(super) async fn postings(
     let found: Page<PostingRow> = if wallet.is_some() || operation.is_some() {
         page(db, rows, Column::Seq, request).await?
     } else {
-        let all = Window::of_all(db, posting::Entity::find(), Column::Seq).await?;
+        let all = PageWindow::of_all(db, posting::Entity::find(), Column::Seq).await?;
         sparse_page(db, rows, all, Column::Seq, request).await?
     };
     let Page { rows, next, places } = found;
@@ -180,7 +180,7 @@ pub(super) async fn trail(
         .apply_if(use_case, |rows, use_case| rows.filter(Column::UseCase.eq(use_case.label())));
     let is_sparse = thing.is_none() && (actor.is_some() || use_case.is_some());
     let found: Page<TrailRow> = if is_sparse {
-        let all = Window::of_all(db, audit::Entity::find(), Column::Seq).await?;
+        let all = PageWindow::of_all(db, audit::Entity::find(), Column::Seq).await?;
         sparse_page(db, rows, all, Column::Seq, request).await?
     } else {
         page(db, rows, Column::Seq, request).await?

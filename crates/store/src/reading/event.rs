@@ -8,7 +8,7 @@ use holdfast_domain::admin::ports::Events;
 use holdfast_domain::ports::Unavailable;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryTrait};
 
-use super::page::{Window, page, sparse_page};
+use super::page::{PageWindow, page, sparse_page};
 use super::{ReadError, ReadTransaction};
 use crate::rows::entity::event::{Column, Entity};
 use crate::store::Store;
@@ -43,6 +43,6 @@ async fn events(
     };
     // No index leads from a kind to its events.
     let of_kind = events.clone().filter(Column::Kind.eq(kind.label()));
-    let all = Window::of_all(db, events, Column::Seq).await?;
+    let all = PageWindow::of_all(db, events, Column::Seq).await?;
     sparse_page(db, of_kind, all, Column::Seq, request).await
 }

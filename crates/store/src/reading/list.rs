@@ -22,7 +22,7 @@ use sea_orm::{
 
 use super::operation::operations;
 use super::outstanding::{in_force, is_in_force, refunds};
-use super::page::{Window, page, sparse_page};
+use super::page::{PageWindow, page, sparse_page};
 use super::{ReadError, ReadTransaction, administration, names, person, search};
 use crate::error::unavailable;
 use crate::rows::Cells;
@@ -259,7 +259,7 @@ async fn wallets(
         return page(db, wallets, Column::Seq, request).await;
     }
     // No index over balances and states: each operation would have to move its wallet in it.
-    let all = Window::of_all(db, wallet::Entity::find(), Column::Seq).await?;
+    let all = PageWindow::of_all(db, wallet::Entity::find(), Column::Seq).await?;
     sparse_page(db, wallets, all, Column::Seq, request).await
 }
 
@@ -307,7 +307,7 @@ async fn api_keys(
         page(db, keys, Column::Seq, request).await?
     } else {
         // No index leads from a wallet, a state or a model to its keys.
-        let all = Window::of_all(db, api_key::Entity::find(), Column::Seq).await?;
+        let all = PageWindow::of_all(db, api_key::Entity::find(), Column::Seq).await?;
         sparse_page(db, keys, all, Column::Seq, request).await?
     };
     // In the moment of the keys: none is shown with a credential that was made after it was read.

@@ -16,7 +16,7 @@ use sea_orm::{
 };
 
 use super::outstanding::refunds;
-use super::page::{Window, first_at, numbers, page, sparse_page};
+use super::page::{PageWindow, first_at, numbers, page, sparse_page};
 use super::{ReadError, ReadTransaction};
 use crate::options::CREATION_DISORDER;
 use crate::rows::FromCells;
@@ -54,7 +54,7 @@ pub(super) async fn operations(
 }
 
 /// Operations with these numbers that an index leads to: of an API key, of a wallet, all.
-pub(super) fn window(filter: &OperationFilter, numbers: Range<i64>) -> Window<Entity> {
+pub(super) fn window(filter: &OperationFilter, numbers: Range<i64>) -> PageWindow<Entity> {
     let all = Entity::find();
     let (indexed, rows_max) = match (filter.api_key, filter.wallet) {
         (Some(api_key), _) => {
@@ -67,7 +67,7 @@ pub(super) fn window(filter: &OperationFilter, numbers: Range<i64>) -> Window<En
         }
         (None, None) => (all, ROWS_READ_MAX),
     };
-    Window { indexed, numbers, rows_max }
+    PageWindow { indexed, numbers, rows_max }
 }
 
 /// Every column that [`OperationRow`] reads, of what the filter lets through.

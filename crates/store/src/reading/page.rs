@@ -53,7 +53,7 @@ where
 }
 
 /// Rows of which one page reads the next window.
-pub(super) struct Window<E: EntityTrait> {
+pub(super) struct PageWindow<E: EntityTrait> {
     /// Rows that an index leads to: the selected ones, and those that the filter leaves out.
     pub(super) indexed: Select<E>,
     /// Numbers that they are among.
@@ -62,7 +62,7 @@ pub(super) struct Window<E: EntityTrait> {
     pub(super) rows_max: u32,
 }
 
-impl<E: EntityTrait> Window<E> {
+impl<E: EntityTrait> PageWindow<E> {
     /// Window of a whole table, in the order of its numbers.
     pub(super) async fn of_all(
         db: &ReadTransaction,
@@ -78,7 +78,7 @@ impl<E: EntityTrait> Window<E> {
 pub(super) async fn sparse_page<E, M, T>(
     db: &impl ConnectionTrait,
     select: Select<E>,
-    window: Window<E>,
+    window: PageWindow<E>,
     number: E::Column,
     request: PageRequest,
 ) -> Result<Page<T>, ReadError>
@@ -87,7 +87,7 @@ where
     M: FromQueryResult + Send + Sync,
     T: FromCells + Send + Sync,
 {
-    let Window { indexed, numbers: Range { mut start, mut end }, rows_max } = window;
+    let PageWindow { indexed, numbers: Range { mut start, mut end }, rows_max } = window;
     let direction = match request.order {
         Order::Newest => {
             end = request.after.map_or(end, |PageCursor(after)| end.min(after));

@@ -9,7 +9,7 @@ use holdfast_domain::statistics::RefusedRequest;
 use sea_orm::sea_query::Expr;
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Select};
 
-use super::page::{Window, page, sparse_page};
+use super::page::{PageWindow, page, sparse_page};
 use super::{ReadError, ReadTransaction};
 use crate::rows::entity::refusal::{Column, Entity, SlottedRefusal};
 use crate::rows::entity::refusal_hour;
@@ -91,7 +91,7 @@ async fn refused_requests(
         .apply_if(period.from, |all, from| all.filter(Column::RefusedAt.gte(from.as_micros())))
         .apply_if(period.to, |all, to| all.filter(Column::RefusedAt.lt(to.as_micros())));
     let found: Page<SlottedRefusal> = if is_sparse && api_key.is_none() {
-        let all = Window::of_all(db, indexed, Column::Seq).await?;
+        let all = PageWindow::of_all(db, indexed, Column::Seq).await?;
         sparse_page(db, filtered, all, Column::Seq, request).await?
     } else {
         page(db, filtered, Column::Seq, request).await?

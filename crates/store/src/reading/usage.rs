@@ -32,7 +32,7 @@ use self::facts::{HOUR, Scope, Selection};
 use super::names::of_kind;
 use super::page::numbers;
 use super::{ReadError, ReadTransaction};
-use crate::reading::usage::sums::{GroupKey, Names, Sums};
+use crate::reading::usage::sums::{GroupKey, GroupNames, Sums};
 use crate::rows::FromCells;
 use crate::rows::entity::{api_key, operation, posting, wallet};
 use crate::rows::{self, BadRow, Cells};
@@ -254,7 +254,7 @@ impl FromCells for WalletId {
 async fn names(
     db: &ReadTransaction,
     [api_keys, wallets]: [Vec<[u8; 16]>; 2],
-) -> Result<Names, ReadError> {
+) -> Result<GroupNames, ReadError> {
     let columns = [api_key::Column::Id, api_key::Column::Name];
     let mut names = of_kind::<api_key::Entity>(db, columns, &api_keys, Condition::all()).await?;
     let columns = [wallet::Column::Id, wallet::Column::Name];

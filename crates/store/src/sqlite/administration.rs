@@ -11,7 +11,7 @@ use sea_orm::{Statement, Value};
 use super::Sqlite;
 use super::write_task::WriteError;
 use crate::rows::{BadRow, Cells};
-use crate::transaction::command::{CommandTransaction, OfferError, Tx, Verdict};
+use crate::transaction::command::{CommandTransaction, CommandVerdict, OfferError, Tx};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 
 /// A transaction of the writer, on its thread: no future of it waits.
@@ -26,7 +26,7 @@ impl Sqlite {
     pub(crate) async fn administer(
         &self,
         command_tx: CommandTransaction,
-    ) -> Result<Option<Verdict>, OfferError> {
+    ) -> Result<Option<CommandVerdict>, OfferError> {
         let done = self.write(move |transaction, now| {
             at_once(command_tx.run(&mut FileTx { transaction, now }))
         });

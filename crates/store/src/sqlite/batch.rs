@@ -25,7 +25,7 @@ use super::connect::{CONSTRAINT, ERROR, TOO_BIG};
 use super::statements::Statements;
 use super::write_task::WriteError;
 use crate::batch::judge::{
-    Acceptance, Book, OperationRow, Rejection, resolve_holds, uncovered_wallets, windows,
+    Acceptance, BatchState, OperationRow, Rejection, resolve_holds, uncovered_wallets, windows,
 };
 use crate::metrics;
 use crate::transaction::event::SharedInterest;
@@ -143,18 +143,18 @@ fn attempt(
 ) -> Result<Verdicts, BatchError> {
     // BEGIN IMMEDIATE takes the right to write before the first read: no other process writes in between.
     statements.begin().map_err(BatchError::of)?;
-    let (mut book, mut entries, mut now) =
+    let (mut state, mut entries, mut now) =
         read(statements, memory, changes).map_err(BatchError::of)?;
     reach(Step::BatchBegun);
-    let mut verdicts = judge(&mut book, changes, now);
+    let mut verdicts = judge(&mut state, changes, now);
     let refuses = |(change, verdict): (&&Transition, &Result<Acceptance, Rejection>)| {
         verdict.is_err() && memory.has_cached_row(change)
     };
     if changes.iter().zip(&verdicts).any(refuses) {
         // Another process may have written since: only a row that was read refuses.
         memory.forget_rows();
-        (book, entries, now) = read(statements, memory, changes).map_err(BatchError::of)?;
-        verdicts = judge(&mut book, changes, now);
+        (state, entries, now) = read(statements, memory, changes).map_err(BatchError::of)?;
+        verdicts = judge(&mut state, changes, now);
     }
     let recorded = uncovered_wallets(changes, &verdicts).into_iter();
     let recorded = recorded.map(|wallet| Ok((wallet, statements.recorded_holds(wallet)?)));
@@ -163,8 +163,8 @@ fn attempt(
     let done = if verdicts.iter().any(Result::is_ok) {
         let judged = changes.iter().zip(&verdicts);
         let written =
-            write(statements, &book, &mut entries, judged, now).map_err(BatchError::of)?;
-        for event in memory.interest.wanted(&book.moved.events) {
+            write(statements, &state, &mut entries, judged, now).map_err(BatchError::of)?;
+        for event in memory.interest.wanted(&state.moved.events) {
             statements.insert_event(event, now).map_err(BatchError::of)?;
         }
         reach(Step::BatchWritten);
@@ -172,7 +172,7 @@ fn attempt(
         let done = statements.commit().map_err(|error| BatchError::Uncertain(error.into()))?;
         reach(Step::BatchCommitted);
         // Cached after COMMIT only: a row that was rolled back must not be remembered.
-        memory.prices.extend(book.moved.prices);
+        memory.prices.extend(state.moved.prices);
         for (transition, row) in written {
             memory.remember(transition, row);
         }
@@ -187,37 +187,37 @@ fn attempt(
 }
 
 fn judge(
-    book: &mut Book,
+    state: &mut BatchState,
     changes: &[&Transition],
     now: Timestamp,
 ) -> Vec<Result<Acceptance, Rejection>> {
-    changes.iter().map(|change| book.judge(change, now)).collect()
+    changes.iter().map(|change| state.judge(change, now)).collect()
 }
 
 fn read(
     statements: &mut Statements<'_>,
     memory: &mut BatchCache,
     changes: &[&Transition],
-) -> Result<(Book, EntryNumbers, Timestamp), WriteError> {
+) -> Result<(BatchState, EntryNumbers, Timestamp), WriteError> {
     let now = memory.clock.stamp(statements.now()?);
-    let (mut book, mut entries) = (Book::default(), EntryNumbers::new());
+    let (mut state, mut entries) = (BatchState::default(), EntryNumbers::new());
     for change in changes {
         let wallet = change.wallet;
-        if !book.wallets.contains_key(&wallet)
+        if !state.wallets.contains_key(&wallet)
             && let Some((balance, last)) = statements.wallet(wallet)?
         {
-            book.wallets.insert(wallet, balance);
+            state.wallets.insert(wallet, balance);
             entries.insert(wallet, last);
         }
-        read_transition(statements, memory, &mut book, change, now)?;
+        read_transition(statements, memory, &mut state, change, now)?;
     }
-    Ok((book, entries, now))
+    Ok((state, entries, now))
 }
 
 fn read_transition(
     statements: &mut Statements<'_>,
     memory: &mut BatchCache,
-    book: &mut Book,
+    state: &mut BatchState,
     transition: &Transition,
     now: Timestamp,
 ) -> Result<(), WriteError> {
@@ -226,17 +226,17 @@ fn read_transition(
         None => statements.operation(transition.operation)?,
     };
     if let Some(row) = row {
-        book.operations.insert(transition.operation, row);
+        state.operations.insert(transition.operation, row);
     }
     for (window, _) in windows(transition, now) {
-        if !book.counters.contains_key(&window)
+        if !state.counters.contains_key(&window)
             && let Some(used) = statements.counter(window)?
         {
-            book.counters.insert(window, used);
+            state.counters.insert(window, used);
         }
     }
     if let Some(start) = transition.start()
-        && !book.prices.contains_key(&start.price.id)
+        && !state.prices.contains_key(&start.price.id)
     {
         let id = &start.price.id;
         if !memory.prices.contains_key(id)
@@ -244,7 +244,7 @@ fn read_transition(
         {
             memory.prices.insert(id.clone(), price);
         }
-        book.prices.extend(memory.prices.get_key_value(id).map(|(k, v)| (k.clone(), v.clone())));
+        state.prices.extend(memory.prices.get_key_value(id).map(|(k, v)| (k.clone(), v.clone())));
     }
     Ok(())
 }
@@ -252,13 +252,13 @@ fn read_transition(
 /// Writes what passed. The rows of operations that it wrote.
 fn write<'c>(
     statements: &mut Statements<'_>,
-    book: &Book,
+    state: &BatchState,
     entries: &mut EntryNumbers,
     judged: impl Iterator<Item = (&'c &'c Transition, &'c Result<Acceptance, Rejection>)>,
     now: Timestamp,
 ) -> Result<Vec<(&'c Transition, OperationRow)>, WriteError> {
     let mut written = Vec::new();
-    for price in book.moved.prices.values() {
+    for price in state.moved.prices.values() {
         statements.keep_price(price)?;
     }
     for (change, verdict) in judged {
@@ -270,10 +270,10 @@ fn write<'c>(
             written.extend(row.map(|row| (*change, row)));
         }
     }
-    for (window, used) in &book.moved.counters {
+    for (window, used) in &state.moved.counters {
         statements.count(*window, *used)?;
     }
-    for (wallet, moves) in &book.moved.wallets {
+    for (wallet, moves) in &state.moved.wallets {
         // Never a default: the numbers of a wallet would begin anew.
         let last = entries.get(wallet).ok_or(rusqlite::Error::QueryReturnedNoRows)?;
         statements.move_wallet(*wallet, *moves, *last)?;

@@ -84,7 +84,7 @@ pub(crate) enum Mode {
 }
 
 /// Verdict of a transaction that was committed, or that wrote no row.
-pub(crate) type Verdict = Result<AccountReceipt, AccountRefusal>;
+pub(crate) type CommandVerdict = Result<AccountReceipt, AccountRefusal>;
 
 /// Transaction of one database.
 pub(crate) trait Tx {
@@ -134,7 +134,7 @@ impl CommandTransaction {
     }
 
     /// Runs the command. None: its sums are outdated, and no row was written.
-    pub(crate) async fn run<T: Tx>(&self, tx: &mut T) -> Result<Option<Verdict>, T::Error> {
+    pub(crate) async fn run<T: Tx>(&self, tx: &mut T) -> Result<Option<CommandVerdict>, T::Error> {
         let (dialect, command) = (self.dialect, &self.command);
         let mut facts = Reads { tx, dialect, command, now: Timestamp::from_micros(0) };
         // Its lock keeps other commands out.

@@ -14,7 +14,7 @@ use holdfast_domain::limits::Counter;
 use sea_orm::{QueryResult, Value};
 
 use super::{PageBounds, id, number, report_gap, tracked, wide, wide_sum};
-use crate::audit::verify::counters::{Ending, ExpectedCounters, OperationSums};
+use crate::audit::verify::counters::{CountedEnding, ExpectedCounters, OperationSums};
 use crate::audit::verify::{Subject, Verification};
 use crate::batch::judge::Window;
 use crate::reading::{ReadError, ReadTransaction};
@@ -218,7 +218,7 @@ fn sums(row: &QueryResult) -> Result<Option<OperationSums>, BadRow> {
     let admitted = cells.timestamp()?;
     let counters = cells.small()?;
     let phase = cells.text()?;
-    let Some(end) = Ending::of(&phase, counters, cells.int()? == 1) else { return Ok(None) };
+    let Some(end) = CountedEnding::of(&phase, counters, cells.int()? == 1) else { return Ok(None) };
     let count = i128::from(cells.int()?);
     Ok(Some(OperationSums {
         api_key,

@@ -30,7 +30,7 @@ const ID: usize = 3;
 struct AuditedPosting {
     has_wallet: bool,
     has_operation: bool,
-    untold: Option<Origin>,
+    unlogged: Option<PostingOrigin>,
     posting: Posting,
     reference: Option<DepositReference>,
     /// The first deposit before it whose reference differs in the case of its source.
@@ -39,7 +39,7 @@ struct AuditedPosting {
 
 /// Sign that a posting came from administration.
 #[derive(Debug, Clone, Copy)]
-enum Origin {
+enum PostingOrigin {
     Details,
     Wallet,
 }
@@ -137,15 +137,15 @@ fn audited(row: &QueryResult) -> Result<AuditedPosting, BadRow> {
     cells.skip(1);
     let (has_wallet, has_operation) = (cells.opt_int()?.is_some(), cells.opt_int()?.is_some());
     let posting = rows::posting(&mut cells)?;
-    let untold = match cells.int()? {
-        1 => Some(Origin::Details),
-        2 => Some(Origin::Wallet),
+    let unlogged = match cells.int()? {
+        1 => Some(PostingOrigin::Details),
+        2 => Some(PostingOrigin::Wallet),
         _ => None,
     };
     let (source, id) = (cells.opt_text()?, cells.opt_text()?);
     let reference = source.zip(id).map(|(source, id)| DepositReference::booked(source, id));
     let respelled = cells.opt_bytes()?.map(PostingId::from_bytes);
-    Ok(AuditedPosting { has_wallet, has_operation, untold, posting, reference, respelled })
+    Ok(AuditedPosting { has_wallet, has_operation, unlogged, posting, reference, respelled })
 }
 
 impl AuditedPosting {
@@ -159,10 +159,10 @@ impl AuditedPosting {
             let sentence = format!("it is a {} of {} micros", kind.label(), amount.get());
             found.report(Subject::Posting(*id), sentence);
         }
-        if let Some(origin) = self.untold {
+        if let Some(origin) = self.unlogged {
             let sign = match origin {
-                Origin::Details => "it has details as administration writes them",
-                Origin::Wallet => "administration made its wallet",
+                PostingOrigin::Details => "it has details as administration writes them",
+                PostingOrigin::Wallet => "administration made its wallet",
             };
             let sentence = format!("no row of the audit log made it, and {sign}");
             found.report(Subject::Posting(*id), sentence);

@@ -45,7 +45,7 @@ pub(crate) struct OperationSums {
     pub(crate) admitted: Timestamp,
     /// Bits of the reserved counters, in the order of [`Counter::ALL`], the first the lowest.
     pub(crate) counters: u8,
-    pub(crate) end: Ending,
+    pub(crate) end: CountedEnding,
     pub(crate) count: i128,
     pub(crate) hold: i128,
     pub(crate) charge: i128,
@@ -55,7 +55,7 @@ pub(crate) struct OperationSums {
 
 /// Ending of an operation, as far as counters go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
+pub(crate) enum CountedEnding {
     Running,
     Completed,
     /// Not run, in its first generation or in a later one, whose request stays counted.
@@ -66,7 +66,7 @@ pub(crate) enum Ending {
     Abandoned,
 }
 
-impl Ending {
+impl CountedEnding {
     /// The ending that a row shows, by its phase and the bits of its reserved counters; none if no phase has this
     /// label.
     pub(crate) fn of(phase: &str, counters: u8, is_first: bool) -> Option<Self> {
@@ -183,16 +183,16 @@ impl OperationSums {
     fn range(&self, counter: Counter) -> CountRange {
         let reserved = self.reserved(counter);
         let used = match (self.end, counter.unit()) {
-            (Ending::Running, _) => reserved,
-            (_, Unit::Running) | (Ending::Open { .. }, Unit::Tokens) => 0,
-            (Ending::Open { is_first: true }, Unit::Requests) => 0,
-            (Ending::Completed, Unit::Tokens) => self.used_tokens,
-            (Ending::Completed, Unit::Micros) => self.charge,
+            (CountedEnding::Running, _) => reserved,
+            (_, Unit::Running) | (CountedEnding::Open { .. }, Unit::Tokens) => 0,
+            (CountedEnding::Open { is_first: true }, Unit::Requests) => 0,
+            (CountedEnding::Completed, Unit::Tokens) => self.used_tokens,
+            (CountedEnding::Completed, Unit::Micros) => self.charge,
             (_, Unit::Micros) => 0,
             (_, Unit::Requests | Unit::Tokens) => reserved,
         };
         // An abandoned operation may have been proven not to have run: a row does not record it.
-        let may_be_sent = self.end == Ending::Abandoned && is_of_runs(counter);
+        let may_be_sent = self.end == CountedEnding::Abandoned && is_of_runs(counter);
         CountRange { low: if may_be_sent { 0 } else { used }, high: used }
     }
 
@@ -254,8 +254,12 @@ mod tests {
             api_key: operation.api_key,
             admitted: Counter::Requests.window(operation.admitted_at),
             counters: operation.reserved.counters(),
-            end: Ending::of(operation.phase.label(), operation.reserved.counters(), is_first)
-                .unwrap(),
+            end: CountedEnding::of(
+                operation.phase.label(),
+                operation.reserved.counters(),
+                is_first,
+            )
+            .unwrap(),
             count: 1,
             hold: i128::from(operation.hold.get()),
             charge: usage.map_or(0, |usage| i128::from(usage.charge.get())),
@@ -293,7 +297,7 @@ mod tests {
                 let range = sums.range(counter);
                 let label = (operation.phase.label(), counter.label());
                 assert_eq!(range.high, sums.reserved(counter) + moved, "{label:?}");
-                let is_bounded = sums.end == Ending::Abandoned && is_of_runs(counter);
+                let is_bounded = sums.end == CountedEnding::Abandoned && is_of_runs(counter);
                 assert_eq!(range.low, if is_bounded { 0 } else { range.high }, "{label:?}");
             }
         }

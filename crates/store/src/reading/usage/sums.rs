@@ -24,7 +24,7 @@ pub(crate) enum GroupKey {
 type Keys = (GroupKey, Option<GroupKey>);
 
 /// Names of API keys and wallets by their ids.
-pub(crate) type Names = BTreeMap<[u8; 16], String>;
+pub(crate) type GroupNames = BTreeMap<[u8; 16], String>;
 
 /// Sums in the making.
 #[derive(Debug, Default)]
@@ -65,7 +65,7 @@ impl Sums {
 
     /// The sums under the names of their groups, sorted by group and currency. Of an id that
     /// `names` does not know the name is empty.
-    pub(crate) fn with_names(self, names: &Names) -> Vec<UsageRow> {
+    pub(crate) fn with_names(self, names: &GroupNames) -> Vec<UsageRow> {
         let row = |((keys, currency), sums): ((Keys, Currency), WideSums)| UsageRow {
             group: keys.0.named(names),
             second: keys.1.map(|key| key.named(names)),
@@ -81,7 +81,7 @@ impl Sums {
 }
 
 impl GroupKey {
-    fn named(self, names: &Names) -> Group {
+    fn named(self, names: &GroupNames) -> Group {
         let name = |id: [u8; 16]| names.get(&id).cloned().unwrap_or_default();
         match self {
             Self::Hour(start) => Group::Hour(start),
