@@ -153,7 +153,7 @@ pub(crate) struct ListRows {
 }
 
 /// Answer to one request: its status, what matters of its headers, its body.
-struct Reply {
+struct ApiReply {
     status: u16,
     replayed: bool,
     /// True if the server's answer allows a repetition of the same request.
@@ -267,7 +267,7 @@ impl AdminClient {
         &self,
         request: impl Fn() -> Result<Request<Bytes>, http::Error>,
         key: Option<Uuid>,
-    ) -> Result<Reply, AdminClientError> {
+    ) -> Result<ApiReply, AdminClientError> {
         let mut may_be_done = false;
         let mut pauses = PAUSES.into_iter();
         for _try in 0..TRIES_MAX {

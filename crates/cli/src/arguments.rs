@@ -222,7 +222,7 @@ pub struct ConfigChecks {
 
 /// A span of time.
 #[derive(Debug, Clone, Copy, Args)]
-pub struct Period {
+pub struct PeriodArguments {
     /// From this moment on: a date, in UTC, or RFC 3339 [default: the beginning]
     #[arg(long, value_name = "MOMENT")]
     from: Option<PeriodBound>,
@@ -231,7 +231,7 @@ pub struct Period {
     to: Option<PeriodBound>,
 }
 
-impl Period {
+impl PeriodArguments {
     pub fn period(self) -> Result<listing::Period> {
         let (from, to) = (self.from.map(PeriodBound::at), self.to.map(PeriodBound::at));
         if from.zip(to).is_some_and(|(from, to)| from >= to) {

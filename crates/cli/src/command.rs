@@ -124,7 +124,7 @@ async fn admin_command(context: &CommandContext<'_>, command: AdminCommand) -> R
         AdminCommand::Read(command) => read::run(context, command).await,
         AdminCommand::Usage(UsageCommand::Report(report)) => usage::run(context, *report).await,
         AdminCommand::Usage(UsageCommand::ExcludeCosts { dry_run, reason }) => {
-            exclusion::run(context, exclusion::Order { dry_run, reason }).await
+            exclusion::run(context, exclusion::ExclusionOrder { dry_run, reason }).await
         }
         AdminCommand::Ledger(Ledger::Verify { progress, since, key, reason }) => {
             let order = verify::VerificationOrder { progress, since, key, reason };

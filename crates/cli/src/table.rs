@@ -31,12 +31,12 @@ const ROOMY: u16 = 120;
 pub(crate) struct Column {
     /// Member of the API, or the name under which a command puts a cell together.
     pub(crate) name: &'static str,
-    content: Content,
+    content: CellContent,
     rank: Rank,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
+enum CellContent {
     Text,
     /// Amounts and counts.
     Number,
@@ -64,22 +64,22 @@ pub(crate) const MICROS_BY_KIND: &str = "micros_";
 impl Column {
     /// A column of texts in every table.
     pub(crate) const fn text(name: &'static str) -> Self {
-        Self { name, content: Content::Text, rank: Rank::First }
+        Self { name, content: CellContent::Text, rank: Rank::First }
     }
 
     /// A column of amounts or counts in every table.
     pub(crate) const fn number(name: &'static str) -> Self {
-        Self { name, content: Content::Number, rank: Rank::First }
+        Self { name, content: CellContent::Number, rank: Rank::First }
     }
 
     /// A column of moments in every table. A terminal shows them to the second.
     pub(crate) const fn moment(name: &'static str) -> Self {
-        Self { name, content: Content::Moment, rank: Rank::First }
+        Self { name, content: CellContent::Moment, rank: Rank::First }
     }
 
     /// A column of ids in every table, the last one on a terminal.
     pub(crate) const fn id(name: &'static str) -> Self {
-        Self { name, content: Content::Id, rank: Rank::First }
+        Self { name, content: CellContent::Id, rank: Rank::First }
     }
 
     /// Column that is drawn from 120 characters on.
@@ -148,7 +148,7 @@ impl Table {
                     all.iter().copied().filter(|column| column.rank <= rank).collect();
                 if matches!(output, Output::Table) {
                     // Stable: the names before the ids, and otherwise in the order of a pipe.
-                    columns.sort_by_key(|column| column.content == Content::Id);
+                    columns.sort_by_key(|column| column.content == CellContent::Id);
                 }
                 columns
             }
@@ -208,10 +208,10 @@ impl Table {
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         }
         for (drawn, column) in table.column_iter_mut().zip(&self.columns) {
-            if column.content == Content::Number {
+            if column.content == CellContent::Number {
                 drawn.set_cell_alignment(CellAlignment::Right);
             }
-            if column.content != Content::Text {
+            if column.content != CellContent::Text {
                 drawn.set_constraint(ColumnConstraint::ContentWidth);
             }
         }
@@ -219,7 +219,7 @@ impl Table {
     }
 }
 
-impl Content {
+impl CellContent {
     /// Gives the cells of a column one form: as many decimals as the longest has, and moments to the second.
     fn align<'c>(self, cells: impl Iterator<Item = &'c mut String>) {
         let mut cells: Vec<_> = cells.collect();

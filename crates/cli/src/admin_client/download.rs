@@ -9,7 +9,7 @@ use anyhow::{Context, anyhow};
 use bytes::Bytes;
 use http::{Method, Request};
 
-use super::{AdminClient, AdminClientError, Reply, request};
+use super::{AdminClient, AdminClientError, ApiReply, request};
 use crate::failure::Result;
 use crate::file_output::FileOutput;
 
@@ -21,7 +21,7 @@ pub(super) enum Download {
     /// All parts came.
     Ended,
     /// There was no file to write: the API's answer.
-    Refused(Reply),
+    Refused(ApiReply),
     /// A part did not come, or was not written.
     Interrupted(anyhow::Error),
 }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::Reply;
+use super::ApiReply;
 use crate::failure::{CommandFailure, Refusal};
 use crate::view::member;
 
@@ -41,7 +41,7 @@ pub(crate) enum AdminClientError {
     NotTheApi,
 }
 
-impl Reply {
+impl ApiReply {
     /// The resource in a good answer.
     pub(super) fn read(self) -> Result<Value, AdminClientError> {
         serde_json::from_slice(self.good()?).ok().ok_or(AdminClientError::NotTheApi)

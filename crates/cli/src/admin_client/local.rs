@@ -10,7 +10,7 @@ use http::Request;
 use http::response::Parts;
 
 use super::download::Download;
-use super::{AdminClientError, Reply};
+use super::{AdminClientError, ApiReply};
 use crate::file_output::FileOutput;
 
 /// The API over an open database.
@@ -36,7 +36,7 @@ impl InProcessClient {
     }
 
     /// Sends a request once: the store behind it has timeouts of its own.
-    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, AdminClientError> {
+    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<ApiReply, AdminClientError> {
         let key = request.headers().get("idempotency-key");
         let key = key.and_then(|key| key.to_str().ok()?.parse().ok());
         let (head, body) = self.api.answer(request).await.into_parts();
@@ -74,8 +74,8 @@ impl InProcessClient {
     }
 }
 
-fn reply(head: &Parts, body: Bytes) -> Reply {
-    Reply {
+fn reply(head: &Parts, body: Bytes) -> ApiReply {
+    ApiReply {
         status: head.status.as_u16(),
         replayed: head.headers.get("idempotent-replayed").is_some_and(|it| it == "true"),
         is_temporary: false,

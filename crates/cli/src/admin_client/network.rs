@@ -32,7 +32,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::download::{Download, PART_TIME_MAX};
-use super::{AdminClientError, Reply};
+use super::{AdminClientError, ApiReply};
 use crate::file_output::FileOutput;
 
 /// Time for a connection, in all.
@@ -77,7 +77,7 @@ impl HttpClient {
     }
 
     /// Sends a request once.
-    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Reply, AdminClientError> {
+    pub(super) async fn send(&self, request: Request<Bytes>) -> Result<ApiReply, AdminClientError> {
         let (connected, request) = self.open(request).await?;
         let answering = async {
             match connected {
@@ -222,9 +222,9 @@ async fn download(
     downloaded.await?
 }
 
-fn reply(head: &Parts, body: Bytes) -> Reply {
+fn reply(head: &Parts, body: Bytes) -> ApiReply {
     let says = |name: &str, value: &str| head.headers.get(name).is_some_and(|it| it == value);
-    Reply {
+    ApiReply {
         status: head.status.as_u16(),
         replayed: says("idempotent-replayed", "true"),
         is_temporary: says("x-should-retry", "true"),

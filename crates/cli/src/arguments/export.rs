@@ -49,7 +49,7 @@ impl WholeFile {
 #[derive(Debug, Args)]
 pub struct LedgerExport {
     #[command(flatten)]
-    pub period: Period,
+    pub period: PeriodArguments,
     /// Only this wallet: its id or name [default: all wallets]
     #[arg(long, value_name = "WALLET")]
     pub wallet: Option<Reference>,

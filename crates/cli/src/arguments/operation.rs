@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::read::{ColumnChoice, Rows};
 use super::value::{self, OperationName};
-use super::{Period, RequestKey};
+use super::{PeriodArguments, RequestKey};
 
 #[derive(Debug, Subcommand)]
 pub enum Operation {
@@ -84,7 +84,7 @@ pub struct OperationFilter {
     pub charge_to: Option<Micros>,
     /// Only those that were made in this period
     #[command(flatten)]
-    pub created: Period,
+    pub created: PeriodArguments,
     #[command(flatten)]
     pub rows: Rows,
 }

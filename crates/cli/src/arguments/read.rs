@@ -5,7 +5,7 @@ use holdfast_accounts::Reference;
 use uuid::Uuid;
 
 use super::value;
-use super::{Period, Why};
+use super::{PeriodArguments, Why};
 
 /// Columns of a list.
 #[derive(Debug, Clone, Default, Args)]
@@ -58,7 +58,7 @@ pub enum Read {
     Model(Model),
     /// Versions of prices
     #[command(subcommand)]
-    Price(Price),
+    Price(PriceCommand),
     /// Processes that serve this database
     #[command(subcommand)]
     Node(NodeCommand),
@@ -147,7 +147,7 @@ pub struct RefusalFilter {
     #[arg(long)]
     pub code: Option<String>,
     #[command(flatten)]
-    pub period: Period,
+    pub period: PeriodArguments,
 }
 
 #[derive(Debug, Subcommand)]
@@ -201,7 +201,7 @@ pub enum Model {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Price {
+pub enum PriceCommand {
     /// List price versions by model and currency, the latest first: those to come, in force and past
     List {
         /// Only those of this model: its public id

@@ -30,7 +30,7 @@ pub enum UsageCommand {
 #[derive(Debug, Args)]
 pub struct Report {
     #[command(flatten)]
-    pub period: Period,
+    pub period: PeriodArguments,
     /// Group of a row: one of these, or two with a comma between
     #[arg(long, value_enum, value_delimiter = ',', value_name = "A[,B]", default_value = "day")]
     pub by: Vec<UsageBy>,

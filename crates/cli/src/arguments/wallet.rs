@@ -10,7 +10,7 @@ use super::grant::SpendCap;
 use super::read::ColumnChoice;
 use super::request::VerbOrder;
 use super::value::{self, Amount, Correction, OperationName};
-use super::{Consent, Period, RequestKey, Why};
+use super::{Consent, PeriodArguments, RequestKey, Why};
 
 #[derive(Debug, Subcommand)]
 pub enum Wallet {
@@ -57,7 +57,7 @@ pub enum Wallet {
         /// Id or name of the wallet
         wallet: Reference,
         #[command(flatten)]
-        period: Period,
+        period: PeriodArguments,
         /// At most this many transfers in a table, the last ones: the opening balance is after the others
         #[arg(long, value_name = "N", default_value_t = 1_000, conflicts_with_all = ["csv", "jsonl", "output"])]
         limit: u32,

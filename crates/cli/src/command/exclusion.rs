@@ -18,7 +18,7 @@ use crate::output::note;
 use holdfast_bootstrap::accounts::LocalAccounts;
 
 /// Order of one exclusion.
-pub(super) struct Order {
+pub(super) struct ExclusionOrder {
     pub(super) dry_run: bool,
     pub(super) reason: Option<Reason>,
 }
@@ -35,7 +35,10 @@ pub(super) fn local_only() -> CommandFailure {
     super::local_only("usage exclude-costs", "run it with direct database access, with --config")
 }
 
-pub(super) async fn run(context: &CommandContext<'_>, Order { dry_run, reason }: Order) -> Result {
+pub(super) async fn run(
+    context: &CommandContext<'_>,
+    ExclusionOrder { dry_run, reason }: ExclusionOrder,
+) -> Result {
     let Some(LocalLedger { config, store }) = context.local else {
         return Err(local_only());
     };

@@ -8,7 +8,7 @@ use super::resource_view::{Paging, ResourceView};
 use super::{CommandContext, key, wallet};
 use crate::arguments::Read;
 use crate::arguments::read::{
-    Audit, EventCommand, JobCommand, Model, NodeCommand, Posting, PostingKind, Price,
+    Audit, EventCommand, JobCommand, Model, NodeCommand, Posting, PostingKind, PriceCommand,
     RefusalCommand, RefusalFilter, RouteCommand,
 };
 use crate::failure::Result;
@@ -239,7 +239,7 @@ pub(super) async fn run(context: &CommandContext<'_>, command: Read) -> Result {
             }
             Ok(())
         }
-        Read::Price(Price::List { model, currency, rows }) => {
+        Read::Price(PriceCommand::List { model, currency, rows }) => {
             PRICES.list(context, &[("model", model), ("currency", currency)], &rows).await
         }
         Read::Node(NodeCommand::List { rows }) => {
