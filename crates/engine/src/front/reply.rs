@@ -24,7 +24,7 @@ use holdfast_domain::private::Private;
 use holdfast_domain::{ErrorChain, OperationId};
 use tokio::time::sleep_until;
 
-use self::remote_run::{Progress, RemoteRun};
+use self::remote_run::{RemoteProgress, RemoteRun};
 pub use self::streaming::{CompletionStream, StreamFailure, StreamItem};
 use super::Front;
 use crate::authentication::Caller;
@@ -272,8 +272,8 @@ impl Front {
             () = sleep_until(context.head_by) => None,
         };
         match next {
-            Some(Progress::Rests(reply)) => *reply,
-            Some(Progress::Said(event)) => Reply::from_remote_run(joined, [event].into()),
+            Some(RemoteProgress::Rests(reply)) => *reply,
+            Some(RemoteProgress::Said(event)) => Reply::from_remote_run(joined, [event].into()),
             None => Reply::from_remote_run(joined, [].into()),
         }
     }

@@ -59,7 +59,7 @@ enum RelayState {
 }
 
 /// Step of the wait.
-pub(crate) enum Progress {
+pub(crate) enum RemoteProgress {
     /// Event to be written.
     Said(Bytes),
     /// Last step: the row's reply, or the failure of a wait that ended before it.
@@ -95,7 +95,7 @@ impl RemoteRun {
     }
 
     /// Waits for the next step. Cancel safe.
-    pub(crate) async fn more(&mut self) -> Progress {
+    pub(crate) async fn more(&mut self) -> RemoteProgress {
         loop {
             let wait_end = self.patience;
             let is_read = self.reading.is_some();
@@ -107,17 +107,17 @@ impl RemoteRun {
                 biased;
                 relay = next_relay_event(&mut self.relay) => {
                     if let Some(event) = self.on_relay_event(relay) {
-                        return Progress::Said(event);
+                        return RemoteProgress::Said(event);
                     }
                 }
-                reply = read(&mut self.reading) => return Progress::Rests(Box::new(reply)),
+                reply = read(&mut self.reading) => return RemoteProgress::Rests(Box::new(reply)),
                 // The last poll may have ended the task, and its row is read here by then.
                 looked = self.watch.changed(), if !is_read => match looked {
                     Ok(()) => self.on_row(),
-                    Err(_nobody_looks) => return Progress::Rests(Box::new(self.unfinished().await)),
+                    Err(_nobody_looks) => return RemoteProgress::Rests(Box::new(self.unfinished().await)),
                 },
-                () = until(patience) => return Progress::Rests(Box::new(self.unfinished().await)),
-                () = ended => return Progress::Rests(Box::new(self.unfinished().await)),
+                () = until(patience) => return RemoteProgress::Rests(Box::new(self.unfinished().await)),
+                () = ended => return RemoteProgress::Rests(Box::new(self.unfinished().await)),
             }
         }
     }
@@ -125,7 +125,7 @@ impl RemoteRun {
     /// Waits for the row's reply, and drops all events.
     pub(crate) async fn rest(mut self) -> Reply {
         loop {
-            if let Progress::Rests(reply) = self.more().await {
+            if let RemoteProgress::Rests(reply) = self.more().await {
                 return *reply;
             }
         }

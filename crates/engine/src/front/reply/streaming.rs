@@ -33,7 +33,7 @@ use holdfast_wire::chat::chunk;
 use holdfast_wire::chat::resume::{ResumeError, Resumption};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::remote_run::{Progress, RemoteRun};
+use super::remote_run::{RemoteProgress, RemoteRun};
 use super::{Reply, ReplyBody, ReplyFacts};
 use crate::failure::RequestFailure;
 use crate::front::Front;
@@ -121,8 +121,8 @@ impl CompletionStream {
                     NextEvents::Ended(facts, ending) => (*facts, ending),
                 },
                 StreamSource::Remote(joined) => match joined.more().await {
-                    Progress::Said(event) => return Some(StreamItem::Event(Private(event))),
-                    Progress::Rests(reply) => {
+                    RemoteProgress::Said(event) => return Some(StreamItem::Event(Private(event))),
+                    RemoteProgress::Rests(reply) => {
                         self.finish_with(*reply);
                         continue;
                     }
