@@ -12,7 +12,7 @@ use anyhow::Result;
 use crate::{
     gateway,
     shell::{self, print_line, spell},
-    test::clients::{self, Client, Clients},
+    test::clients::{self, ClientLibraries, Clients},
     workspace::Workspace,
 };
 
@@ -23,7 +23,7 @@ const PACKAGE: &str = "holdfast-tests";
 struct Language {
     /// The beginning of its tests' names.
     tests: &'static str,
-    libraries: [(&'static str, Client); 2],
+    libraries: [(&'static str, ClientLibraries); 2],
 }
 
 /// Runs all of it; true if no test failed.
@@ -84,10 +84,12 @@ fn prepare(workspace: &Workspace) -> Result<[Language; 2]> {
 }
 
 /// All of them, or the reason why one cannot be had.
-fn found(libraries: [(&'static str, Client); 2]) -> Result<Vec<(&'static str, PathBuf)>, String> {
+fn found(
+    libraries: [(&'static str, ClientLibraries); 2],
+) -> Result<Vec<(&'static str, PathBuf)>, String> {
     let path = |(variable, client)| match client {
-        Client::Ready(path) => Ok((variable, path)),
-        Client::Missing(reason) => Err(reason),
+        ClientLibraries::Ready(path) => Ok((variable, path)),
+        ClientLibraries::Missing(reason) => Err(reason),
     };
     libraries.into_iter().map(path).collect()
 }

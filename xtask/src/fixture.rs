@@ -25,7 +25,7 @@ const USAGE: &str =
 
 /// A fixture to write, and the binary that writes it.
 #[derive(Debug, PartialEq, Eq)]
-struct Order<'a> {
+struct FixtureOrder<'a> {
     name: &'a str,
     /// Binary of a release and its commit; none for the newest commit's own.
     of: Option<(&'a str, &'a str)>,
@@ -34,7 +34,7 @@ struct Order<'a> {
 /// Writes both ledgers and the release's line in the list; whether that went well.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
-    let Order { name, of } = parse(&args)?;
+    let FixtureOrder { name, of } = parse(&args)?;
     let is_plain = |it: char| it.is_ascii_alphanumeric() || ".-".contains(it);
     ensure!(!name.is_empty() && name.chars().all(is_plain), "{name} is no name of a folder");
     let list = workspace.root.join(RELEASES);
@@ -59,11 +59,11 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     add(list, &format!("{name} {commit}"))
 }
 
-fn parse<'a>(args: &[&'a str]) -> Result<Order<'a>> {
+fn parse<'a>(args: &[&'a str]) -> Result<FixtureOrder<'a>> {
     match args {
-        [name] => Ok(Order { name, of: None }),
+        [name] => Ok(FixtureOrder { name, of: None }),
         [name, "--binary", binary, "--commit", commit] => {
-            Ok(Order { name, of: Some((binary, commit)) })
+            Ok(FixtureOrder { name, of: Some((binary, commit)) })
         }
         _ => bail!(USAGE),
     }
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn a_binary_comes_with_its_commit() {
-        assert_eq!(parse(&["1.0"]).unwrap(), Order { name: "1.0", of: None });
+        assert_eq!(parse(&["1.0"]).unwrap(), FixtureOrder { name: "1.0", of: None });
         let of = Some(("holdfast", "1a"));
         let args = ["1.0", "--binary", "holdfast", "--commit", "1a"];
-        assert_eq!(parse(&args).unwrap(), Order { name: "1.0", of });
+        assert_eq!(parse(&args).unwrap(), FixtureOrder { name: "1.0", of });
         assert!(parse(&[]).is_err());
         assert!(parse(&["1.0", "--binary", "holdfast"]).is_err());
     }

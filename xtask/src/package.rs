@@ -36,7 +36,7 @@ const STATE: &str = "var/lib/holdfast";
 
 /// A build that is packaged.
 #[derive(Debug)]
-struct Parts {
+struct PackageParts {
     profile: Profile,
     binary: PathBuf,
     /// Folder of all that is made here.
@@ -52,7 +52,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let folder = workspace.target.join("package");
     fs::create_dir_all(&folder).context("no folder for the packages")?;
     let epoch = workspace.newest_commit("%ct")?;
-    let parts = Parts { profile, binary, folder, epoch };
+    let parts = PackageParts { profile, binary, folder, epoch };
     let tried = "unpacked, migrated and served by its own user";
     let image = image::make(&parts)?;
     image::try_out(workspace, &parts, &image)?;

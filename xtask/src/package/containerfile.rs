@@ -21,7 +21,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Parts, USER};
+use super::{PackageParts, USER};
 use crate::{
     shell::{has, printed},
     workspace::{Workspace, emptied},
@@ -47,7 +47,11 @@ pub(super) enum Containerfile {
 }
 
 /// Builds the image from a base of Debian, or reads the file if that cannot be.
-pub(super) fn make(workspace: &Workspace, parts: &Parts, debian: &Path) -> Result<Containerfile> {
+pub(super) fn make(
+    workspace: &Workspace,
+    parts: &PackageParts,
+    debian: &Path,
+) -> Result<Containerfile> {
     let text = fs::read_to_string(workspace.root.join(FILE)).context(FILE)?;
     judge(&text, &workspace.root).with_context(|| format!("{FILE} is wrong"))?;
     if !has("buildah") {
@@ -66,7 +70,7 @@ pub(super) fn make(workspace: &Workspace, parts: &Parts, debian: &Path) -> Resul
 
 fn build(
     workspace: &Workspace,
-    parts: &Parts,
+    parts: &PackageParts,
     debian: &Path,
     buildah: &Buildah<'_>,
     image: &Path,

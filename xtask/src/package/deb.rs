@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use super::{Parts, STATE, USER, trial::Root};
+use super::{PackageParts, STATE, USER, trial::Root};
 use crate::{
     gateway::Profile,
     shell::{capture, cargo, has, print_line, printed},
@@ -27,7 +27,7 @@ const ACCEPTED: &str = "initial-upload-closes-no-bugs,bogus-mail-host,no-md5sums
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "-1");
 
 /// Makes the package; its file.
-pub(super) fn make(workspace: &Workspace, parts: &Parts) -> Result<PathBuf> {
+pub(super) fn make(workspace: &Workspace, parts: &PackageParts) -> Result<PathBuf> {
     let pages = emptied(&parts.folder.join("man"))?;
     printed(Command::new(&parts.binary).arg("manual").arg(&pages))?;
     let completions = emptied(&parts.folder.join("completions"))?;
@@ -63,7 +63,7 @@ pub(super) fn make(workspace: &Workspace, parts: &Parts) -> Result<PathBuf> {
 }
 
 /// Archive of a small root of Debian, made once and kept.
-pub(super) fn base(parts: &Parts) -> Result<PathBuf> {
+pub(super) fn base(parts: &PackageParts) -> Result<PathBuf> {
     let archive = parts.folder.join("debian.tar");
     if !archive.exists() {
         needs("mmdebstrap")?;
@@ -82,7 +82,7 @@ fn needs(program: &str) -> Result<()> {
 }
 
 /// Has lintian judge it, installs it into a root of Debian that is made once, and starts it there.
-pub(super) fn try_out(workspace: &Workspace, parts: &Parts, deb: &Path) -> Result<()> {
+pub(super) fn try_out(workspace: &Workspace, parts: &PackageParts, deb: &Path) -> Result<()> {
     needs("lintian")?;
     let mut lintian = Command::new("lintian");
     lintian.args(["--allow-root", "--fail-on", "error,warning", "--suppress-tags", ACCEPTED]);

@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::{Parts, STATE, USER, trial::Root};
+use super::{PackageParts, STATE, USER, trial::Root};
 use crate::{
     gateway::Profile,
     postgres::{PostgresServer, Purpose},
@@ -25,7 +25,7 @@ const CONFIG: &str = "etc/holdfast/holdfast.toml";
 const CERTIFICATES: &str = "etc/ssl/certs/ca-certificates.crt";
 
 /// Makes the image; its folder.
-pub(super) fn make(parts: &Parts) -> Result<PathBuf> {
+pub(super) fn make(parts: &PackageParts) -> Result<PathBuf> {
     let root = emptied(&parts.folder.join("root"))?;
     let put = |from: &Path, to: &Path| -> Result<()> {
         let to = root.join(to.strip_prefix("/").unwrap_or(to));
@@ -55,7 +55,7 @@ pub(super) fn make(parts: &Parts) -> Result<PathBuf> {
 }
 
 /// Puts a root into a layout of OCI.
-fn pack(parts: &Parts, root: &Path) -> Result<PathBuf> {
+fn pack(parts: &PackageParts, root: &Path) -> Result<PathBuf> {
     let image = emptied(&parts.folder.join("image"))?;
     let blobs = image.join("blobs/sha256");
     fs::create_dir_all(&blobs).context("no folder of blobs")?;
@@ -112,7 +112,7 @@ fn pack(parts: &Parts, root: &Path) -> Result<PathBuf> {
 }
 
 /// Unpacks the image by its own files, and starts it as `compose.yaml` does, on a database of its own.
-pub(super) fn try_out(workspace: &Workspace, parts: &Parts, image: &Path) -> Result<()> {
+pub(super) fn try_out(workspace: &Workspace, parts: &PackageParts, image: &Path) -> Result<()> {
     let text_at = |value: &Value, place: &str| -> Result<String> {
         let text = value.pointer(place).and_then(Value::as_str).map(str::to_owned);
         text.with_context(|| format!("the image has no {place}"))

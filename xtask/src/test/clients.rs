@@ -36,13 +36,13 @@ const REACH_REGISTRY: &str = "name one that answers (`npm config set registry`)"
 #[derive(Debug)]
 pub(crate) struct Clients {
     /// The path of a Python that has the library.
-    pub(crate) python: Client,
+    pub(crate) python: ClientLibraries,
     /// The path of a folder whose `node_modules` has the library.
-    pub(crate) node: Client,
+    pub(crate) node: ClientLibraries,
 }
 
 #[derive(Debug)]
-pub(crate) enum Client {
+pub(crate) enum ClientLibraries {
     Ready(PathBuf),
     /// The reason for people, if there is none.
     Missing(String),
@@ -59,15 +59,19 @@ pub(crate) fn prepare(target: &Path) -> Result<Clients> {
 }
 
 /// Prints the result in a line.
-pub(crate) fn report(name: &str, packages: &str, prepared: Result<PathBuf>) -> Result<Client> {
+pub(crate) fn report(
+    name: &str,
+    packages: &str,
+    prepared: Result<PathBuf>,
+) -> Result<ClientLibraries> {
     match prepared {
         Ok(path) => {
             print_line(&format!("{name} client: {packages}: ready"))?;
-            Ok(Client::Ready(path))
+            Ok(ClientLibraries::Ready(path))
         }
         Err(error) => {
             print_line(&format!("{name} client: not to be had: {error:#}"))?;
-            Ok(Client::Missing(format!("{error:#}")))
+            Ok(ClientLibraries::Missing(format!("{error:#}")))
         }
     }
 }

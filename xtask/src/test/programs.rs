@@ -11,7 +11,7 @@ use anyhow::Result;
 use super::{
     BROWSER, END_TO_END,
     browser::{self, Browser},
-    clients::{self, Client, Clients},
+    clients::{self, ClientLibraries, Clients},
 };
 use crate::{
     shell,
@@ -103,8 +103,8 @@ fn end_to_end(workspace: &Workspace) -> Result<SuiteNeeds> {
         [("python", "HOLDFAST_TEST_PYTHON", python), ("node", "HOLDFAST_TEST_NODE_DIR", node)];
     for (name, variable, client) in clients {
         match client {
-            Client::Ready(path) => needs.env.push((variable, path)),
-            Client::Missing(reason) => needs.leave_out(&[name], &reason),
+            ClientLibraries::Ready(path) => needs.env.push((variable, path)),
+            ClientLibraries::Missing(reason) => needs.leave_out(&[name], &reason),
         }
     }
     for (name, variable, program) in DEBIAN {

@@ -73,7 +73,7 @@ fn module_of(path: &str) -> Option<(&str, ModulePath<'_>)> {
 impl<'a> Crate<'a> {
     fn read(&mut self, file: &'a str, module: ModulePath<'a>, text: &'a str) {
         self.modules.insert(module.clone());
-        let reader = Reader { file, tokens: tokens(text), at: 0, within: vec![(module, 0)] };
+        let reader = TokenReader { file, tokens: tokens(text), at: 0, within: vec![(module, 0)] };
         reader.run(self);
     }
 
@@ -138,7 +138,7 @@ impl<'a> Crate<'a> {
 }
 
 /// A file that is read token by token.
-struct Reader<'a> {
+struct TokenReader<'a> {
     file: &'a str,
     tokens: Vec<Token<'a>>,
     at: usize,
@@ -146,7 +146,7 @@ struct Reader<'a> {
     within: Vec<(ModulePath<'a>, usize)>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TokenReader<'a> {
     fn run(mut self, krate: &mut Crate<'a>) {
         let mut is_of_tests = false;
         while let Some(token) = self.tokens.get(self.at).copied() {
