@@ -1,8 +1,10 @@
 //! `cargo xtask lint`: all checks that judge the code without running it, except for one table.
 //!
-//! All checks run, also after one has failed. Tools that judge dependencies are installed at their first use, and a
-//! check whose tool cannot be installed has failed. Only the database of advisories may be out of reach. Its check
-//! reports that then, and has neither passed nor failed.
+//! All checks run, also after one has failed: a developer sees every finding of a run. Tools that judge
+//! dependencies are installed at their first use, and a check whose tool cannot be installed has failed.
+//!
+//! Only the database of advisories may be out of reach. Its check reports that then, and has neither passed nor
+//! failed: a machine without a network can still be checked.
 
 mod commits;
 mod telemetry;

@@ -1,7 +1,10 @@
 //! `/refusals`: requests of callers that were refused, newest first, and their numbers by the hour.
 //!
-//! The list has the newest of each API key; the numbers have all. A row names no prompt, and no model that the
-//! configuration does not have.
+//! The list has the newest of each API key; the numbers have all. A flood of refusals would otherwise push those of
+//! every other key out of the list, and cost a row each.
+//!
+//! A row names no prompt, and no model that the configuration does not have: both are the caller's text, which may
+//! contain a secret.
 
 use holdfast_accounts::{AccountsError, REFUSAL_HOURS_MAX};
 use holdfast_domain::admin::listing::{Page, Period};

@@ -1,7 +1,10 @@
 //! The databases: the part of each that writes, its connections that read, and those that migrate. Every choice
 //! between the two is made here, so that the rest of the crate has one code for both.
 //!
-//! An enum and no trait object: a claim goes through here, and each future of a trait object is an allocation.
+//! An enum and not a trait object: a claim goes through here, and each future of a trait object is an allocation.
+//!
+//! Connections that read are in pools by purpose ([`Pools`]): a report or an audit takes seconds, and in one pool
+//! with the look-up of a credential it would lock callers out.
 
 use std::sync::Arc;
 use std::time::Duration;

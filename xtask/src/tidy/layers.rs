@@ -1,5 +1,8 @@
 //! Layers: permitted dependencies, written down and compared with those of the manifests, both ways: an unused line
-//! is a finding too.
+//! is a finding too, because it would permit a dependency that no one decided on.
+//!
+//! The table is the one picture of the architecture that cannot be outdated. A new line in it is a decision: the
+//! domain depends on no crate, interfaces depend on use cases, and only the binary knows all of them.
 
 use super::Finding;
 use crate::workspace::{DependencyKind, Package, THUMBNAILS};

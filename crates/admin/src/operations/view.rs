@@ -1,5 +1,15 @@
-//! Operations as they are answered. What a role may not see is not there: support and holders see
-//! no costs, and holders see neither routes nor nodes.
+//! Operations in answers, without their requests and results.
+//!
+//! | role | hidden |
+//! |---|---|
+//! | owner, operator, finance, auditor | none |
+//! | support | costs |
+//! | holders | costs, routes and nodes |
+//!
+//! A hidden member is absent, and not null: a null cost means an unknown one. One place ([`Sight`]) decides that
+//! for each role, so that a list and a single operation cannot differ.
+//!
+//! Never in a view: a prompt, a text of a result, a credential.
 
 use std::collections::BTreeMap;
 

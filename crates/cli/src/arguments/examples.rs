@@ -1,6 +1,10 @@
 //! Examples of the commands: two lines for each, which end its `--help` and its manual page.
 //!
-//! A test parses every line, and finds a command that has none.
+//! They are attached to the definition of clap by the words of the command, so that help, manual pages and
+//! completions have one source. [`of_process`] reads the arguments by that definition: an error prints the same
+//! help.
+//!
+//! A test parses every line, and finds a command without an example. An example names no real id, key or address.
 
 use clap::{Command, CommandFactory, FromArgMatches};
 

@@ -1,5 +1,10 @@
-//! Arguments that describe an API key: its end, its models, its rate limits and its spend limit. Each type is read
-//! from one argument, and its error describes the valid form.
+//! Arguments that describe an API key: its end, its models, its rate limits and its spend limit.
+//!
+//! Each type is read from one argument by `FromStr`, so that clap refuses a bad one before the command runs, with
+//! the argument's name. Its error describes the valid form, because a user sees only that line.
+//!
+//! Ends and spans stay as they were typed: a span from now is computed by the database's clock, not by this
+//! machine's, and a repeated command must have the same digest.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;

@@ -1,4 +1,9 @@
 //! Arguments of the commands that read: lists, newest first, and single resources.
+//!
+//! Each list has its filters, `--limit` and the choice of columns ([`Rows`]). Filters are those of the API, and all
+//! of them apply. A filter that names a wallet or a key accepts its name as well; the command looks its id up.
+//!
+//! The names of commands and options are an interface: scripts use them.
 
 use clap::{Args, Subcommand, ValueEnum};
 use holdfast_accounts::Reference;

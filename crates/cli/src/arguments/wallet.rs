@@ -1,4 +1,11 @@
-//! Arguments of `holdfast wallet`.
+//! Arguments of `holdfast wallet`: create, list, show, change, suspend, resume and close wallets, and their
+//! postings and statements.
+//!
+//! An amount is a decimal of the wallet's currency. In a change a missing option keeps the setting, and `--no-…`
+//! removes it.
+//!
+//! A command that moves money or closes a wallet has a request key and a dry run: a user can check the effect
+//! first, and repeat a command whose answer was lost.
 
 use clap::{Args, Subcommand};
 use holdfast_accounts::{ExternalId, Name, Note, Reason, Reference, Source, verbs};

@@ -1,4 +1,10 @@
-//! Commands that only read what the API lists and shows.
+//! Commands that only read resources which the API lists and shows.
+//!
+//! Each resource is a declaration ([`ResourceView`]): its path, its columns, and the members of a single one. A new
+//! column is a line there; the names of columns are an interface, because scripts choose them with `--columns`.
+//!
+//! No value is computed here, and none is hidden: the API decides what a role sees, and `--json` prints its rows
+//! unchanged.
 
 use holdfast_domain::admin::listing::Period;
 use holdfast_wire::api::rfc3339;

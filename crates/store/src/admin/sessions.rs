@@ -3,6 +3,8 @@
 //! A session begins under the lock of its person, which each change of a person takes first: none begins by a
 //! password that is being changed. A session that has ended in spite of that is found at each look-up, which reads
 //! person and grants as they are then.
+//!
+//! Tokens and passwords are stored only as hashes: a copy of the tables does not open a session.
 
 use std::time::Duration;
 

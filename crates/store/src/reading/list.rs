@@ -1,4 +1,10 @@
 //! The directory: resources of a ledger and its administrators, by pages, by id and by name.
+//!
+//! Pages go by the number of a row, which never changes, so that a row is neither skipped nor repeated while others
+//! are added. A filter that an index cannot answer reads a window of rows at a time, and a page may then be empty
+//! and still lead on ([`super::page`]).
+//!
+//! A secret is never read here: verifiers are not columns of these entities.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,11 @@
-//! Jobs as rows, and the statements that write them: one each, which answers with the row after it.
+//! Jobs as rows, and the statements that write them: one each, which returns the row after it.
+//!
+//! Each write is one statement whose condition is the state that it expects: a job that is queued, or leased to
+//! this node. Of two nodes that claim a job one gets a row, and a node whose lease was taken over gets none. So no
+//! lock is held while a job runs.
+//!
+//! The oldest ended jobs are deleted by number (`KEPT`), and never by age: a ledger without new jobs keeps its last
+//! verification, which an alert reads.
 
 use std::time::Duration;
 

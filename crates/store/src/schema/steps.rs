@@ -1,7 +1,10 @@
 //! Migrations: every step of the schema as text, for both databases. [`super`] applies them.
 //!
-//! A text that was applied anywhere never changes: its digest is in that database, which is refused
-//! from then on. What has to be mended is mended by a further step.
+//! A text that was applied to any database never changes: its digest is in that database, which is refused from
+//! then on. A mistake in one is mended by a further step.
+//!
+//! Each step lists the tables whose rows its reversal would delete, with their nouns, because an operator confirms
+//! that loss before it happens.
 
 use holdfast_domain::Timestamp;
 

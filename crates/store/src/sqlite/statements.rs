@@ -1,8 +1,9 @@
-//! The statements of a batch, prepared once for a connection: one row each, constants in the text.
-//! [`super::batch`] runs them, [`crate::batch::judge`] judges. Single rows are cheapest here: on the
-//! writer's own thread there is no hop to save, and prepared statements are not parsed again.
+//! The statements of a batch, prepared once for a connection: one row each, constants in the text. [`super::batch`]
+//! runs them, [`crate::batch::judge`] judges. Single rows are cheapest here: on the writer's own thread there is no
+//! hop to save, and prepared statements are not parsed again.
 //!
-//! A statement that changes another number of rows than one has failed: the row is not the one that was judged.
+//! A statement that changes another number of rows than one has failed: the row is not the one that was judged. The
+//! batch is then undone as a whole, because each verdict counts on those before it.
 
 use holdfast_domain::admin::event::NewEvent;
 use holdfast_domain::billing::UsageRecord;

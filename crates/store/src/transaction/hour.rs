@@ -1,5 +1,11 @@
-//! Rows of `usage_hours`, and a step of summing as it is written: what is added to which rows, and
-//! how far that brings the summing.
+//! Rows of `usage_hours`, and a step of the summing as it is written: the additions to the rows, and the position
+//! that the summing reaches by them.
+//!
+//! A step and a correction are guarded by the number of steps (`usage_summed`): one that was read before another
+//! was written has no effect, so that no operation is summed twice. Rows are written in the order of their keys:
+//! two processes that add the same ones wait for each other, and never in a circle.
+//!
+//! Sums are 128 bits wide in memory, so that a damaged row is reported by the audit and does not overflow here.
 
 use std::collections::BTreeMap;
 
