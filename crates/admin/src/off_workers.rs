@@ -13,5 +13,6 @@ use tokio::task::JoinError;
 pub async fn off_workers<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, JoinError> {
+    // Not bounded here: the requests are, and each renders one answer.
     tokio::task::spawn_blocking(work).await
 }

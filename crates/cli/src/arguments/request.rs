@@ -62,6 +62,7 @@ impl Consent {
             )));
         }
         prompt(&format!("To {act} cannot be undone. Go on? [y/N] "))?;
+        // The runtime may have one thread, which a blocking read would stop for all of its tasks.
         let line = tokio::task::spawn_blocking(|| {
             let mut line = String::new();
             io::stdin().read_line(&mut line).map(|_count| line)

@@ -33,6 +33,7 @@ impl ReapedOperations {
             | Phase::Completed { .. }
             | Phase::Refused { .. } => return,
         }
+        // Never awaited: a look-up that reaps must not wait for a gateway that does not answer.
         if self.waiting.try_send(operation.clone()).is_err() {
             tracing::warn!(operation.id = %operation.id, "too many reaped operations: the run of one is not ended");
         }
@@ -40,6 +41,7 @@ impl ReapedOperations {
 
     /// The next of them. Cancel safe.
     pub(crate) async fn next(&self) -> Option<Operation> {
+        // An async lock, held while it waits: a receiver needs `&mut`, and only one task takes operations.
         self.next.lock().await.recv().await
     }
 }

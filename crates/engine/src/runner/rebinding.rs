@@ -38,6 +38,7 @@ impl Rebinder {
             return self.secrets.rebind(row.into(), &self.caller, Some(&self.request), &self.body);
         }
         let bound = OwnedBoundRequest::from(BoundRequest::from(row));
+        // The lock is held over no await, so the comparison of a poll never waits for the thread.
         let mut large = self.large.lock().unwrap_or_else(PoisonError::into_inner);
         let made = large.as_ref().filter(|large| large.bound == bound).and_then(|large| large.made);
         made.unwrap_or_else(|| {
@@ -49,6 +50,7 @@ impl Rebinder {
     /// Binds a large request under the terms of the row that it was compared with last, on a thread of its own.
     /// `false` if there is no such request, or if the thread panicked.
     pub(super) async fn prepare(&self, parsing: &ParsePlaces) -> bool {
+        // Taken out: if the thread panics, the next comparison begins anew with its row.
         let large = self.large.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(LargeRebinding { bound, made: None }) = large else { return false };
         let (secrets, caller) = (Arc::clone(&self.secrets), Arc::clone(&self.caller));

@@ -59,6 +59,7 @@ impl<'a> RunMoments<'a> {
             first_chunk: answer.moments.first_chunk.map(Instant::into_std),
             ended: Instant::now().into_std(),
         };
+        // A vector is whole after a panic: a push that failed has added no call.
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 
