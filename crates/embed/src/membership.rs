@@ -32,7 +32,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// Time after the end of a dead lease for which its operations are left alone.
 const ORPHAN_GRACE: Duration = Duration::from_secs(45);
 /// Operations that one look takes.
-const OPERATIONS_PER_LOOK: u32 = 256;
+const SCAN_BATCH: u32 = 256;
 
 pub(crate) struct Membership {
     pub(crate) store: Store,
@@ -167,7 +167,7 @@ impl Membership {
     }
 
     async fn reconcile_once(&self) -> Result<(), Unavailable> {
-        for operation in self.store.due(OPERATIONS_PER_LOOK).await? {
+        for operation in self.store.due(SCAN_BATCH).await? {
             let alive = self.running().get(&operation).copied();
             self.conduct(&PAUSE).reconcile_while_running(operation, alive).await?;
         }

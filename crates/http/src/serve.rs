@@ -9,7 +9,7 @@
 //! the listener is dropped; those that there are finish ([`connection`]). Operations do not end
 //! with their connections: the engine owns them.
 //!
-//! [`PublicApi::ask`] answers within the process as the listener answers to a socket: the same
+//! [`PublicApi::answer`] answers within the process as the listener answers to a socket: the same
 //! service, with the same keys, limits and line in the log. The connection is a pipe in memory, and not
 //! counted.
 

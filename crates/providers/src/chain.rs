@@ -23,7 +23,7 @@
 //!
 //! Never: an attempt under another key or with other bytes, one after the operation may not send any more, or a
 //! "not run" after an attempt whose outcome is uncertain. An outcome that stays unknown goes to no other route
-//! ([`Provider::asks_again`]). The charge of the server is only the operator's cost.
+//! ([`Provider::repeats_calls`]). The charge of the server is only the operator's cost.
 //!
 //! Limits: `PAUSE_MAX` between two attempts. The time of all attempts together is the call's, whose future is
 //! dropped at the model's total time; that is 60 s before the row's deadline, so no attempt lasts until another

@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_gateways_own_word_asks_again() {
+    fn only_errors_of_the_gateway_trigger_a_retry() {
         let own = r#"{"error":{"code":"x","operation_id":"1"}}"#;
         check(200, None, "", Meaning::Success);
         for status in [409, 429, 500, 503] {

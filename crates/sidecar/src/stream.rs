@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! pieces ─▶ Decoder ─▶ whole events ─▶ Resumption ─▶ StreamPart
-//!    └ the connection breaks, or an event requests a retry ─▶ Call::ask ─▶ from the beginning ─┘
+//!    └ the connection breaks, or an event requests a retry ─▶ Call::send ─▶ from the beginning ─┘
 //! ```
 //!
 //! What the client has is dropped from the answer that begins anew, and compared as it is dropped

@@ -55,7 +55,7 @@ async fn the_next_route_answers_after_an_unknown_outcome_and_is_charged_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_provider_that_asks_again_has_the_only_run() {
+async fn a_provider_that_repeats_calls_has_the_only_run() {
     let (failing, second) = (Script::failing(UNKNOWN), says("second"));
     let setup = one_charge().repeating_calls().script(failing).script_of("two", second);
     let world = setup.start().await;

@@ -76,7 +76,7 @@ async fn a_stream_that_breaks_upstream_has_no_end_and_costs_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refusal_in_the_middle_is_told_as_whoever_asks_again_is_told() {
+async fn a_refusal_in_the_middle_is_that_of_a_repeated_request() {
     let refused = ProviderFailure::Refused(ProviderRefusal::ContextLength);
     let world = setup().script(Script::failing(refused).say("Hel")).start().await;
     let (_events, why) = rest(&mut stream(world.ask(1, STREAM).await)).await;
