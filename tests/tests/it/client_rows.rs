@@ -182,7 +182,7 @@ impl Client {
 }
 
 /// The words of the table.
-const AGAIN: &str = "asks again";
+const AGAIN: &str = "retries";
 const FAILS: &str = "fails";
 const SHORT: &str = "ends short";
 
