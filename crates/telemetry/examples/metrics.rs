@@ -9,12 +9,13 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `cargo xtask docs` from crates/telemetry/src/catalogue: change it there. -->
 
-`GET /metrics` of the operator's listener, with the operator's token, in Prometheus' text format
-([respond-to-alerts.md](../how-to/respond-to-alerts.md#metrics)). A scrape has these names and no others. A series that
-an alert uses exists from the start, at zero, so that its first event is a growth.
+For operators: every metric with its meaning. `GET /metrics` of the operator's listener, with the operator's token,
+returns them in Prometheus' text format ([set-up](../how-to/respond-to-alerts.md#set-up-metrics-and-alerts)). A scrape
+has exactly these names. A series that an alert uses exists from the start, at zero, so that its first event is an
+increase.
 
 [deploy/prometheus/rules.yml](../../deploy/prometheus/rules.yml) has the alerts, which need an action; the last column
-also names values that only deserve a look. [deploy/grafana](../../deploy/grafana) has the dashboards.
+also lists values that are worth a look. [deploy/grafana](../../deploy/grafana) has the dashboards.
 ";
 
 fn main() -> io::Result<()> {

@@ -8,7 +8,9 @@ const INTRODUCTION: &str = r#"# Traces
 
 <!-- Written by `cargo xtask docs` from crates/telemetry: change it there. -->
 
-The gateway exports OpenTelemetry traces over OTLP by HTTP with protobuf. Traces are off until an endpoint is set:
+For operators: the settings, spans, attributes and events of the OpenTelemetry traces that the gateway exports over OTLP
+by HTTP with protobuf. [Export traces](../how-to/export-traces.md) has the steps. Traces are off until an endpoint is
+set:
 
 ```toml
 [telemetry]
@@ -20,50 +22,50 @@ headers = { authorization = "Bearer ${OTLP_TOKEN}" }
 resource = { "deployment.environment.name" = "production" }
 ```
 
-The table takes effect at the start; a reload keeps what runs, and says so. The variables of OpenTelemetry override it:
+The table takes effect at the start; a reload keeps the running exporter, and logs that. The variables of OpenTelemetry override it:
 
-| variable | what it sets |
+| variable | setting |
 |---|---|
-| `OTEL_SDK_DISABLED` | `true`: off, whatever else is set |
+| `OTEL_SDK_DISABLED` | `true`: off, with any other setting |
 | `OTEL_TRACES_EXPORTER` | `none`: off; `otlp`: on, without an endpoint at `http://localhost:4318` |
-| `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | the URL that spans are posted to, as it is |
+| `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` | the URL for spans, unchanged |
 | `OTEL_EXPORTER_OTLP_ENDPOINT` | `endpoint` |
 | `OTEL_EXPORTER_OTLP_TRACES_PROTOCOL`, `OTEL_EXPORTER_OTLP_PROTOCOL` | `http/protobuf`; any other, such as `grpc`, is refused at the start |
-| `OTEL_EXPORTER_OTLP_TRACES_HEADERS`, `OTEL_EXPORTER_OTLP_HEADERS` | `headers`, in the place of the file's |
+| `OTEL_EXPORTER_OTLP_TRACES_HEADERS`, `OTEL_EXPORTER_OTLP_HEADERS` | `headers`, instead of the file's |
 | `OTEL_EXPORTER_OTLP_TRACES_TIMEOUT`, `OTEL_EXPORTER_OTLP_TIMEOUT` | `timeout`, in milliseconds |
 | `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` | `ratio`; a `parentbased_` sampler means `parents = "trust"`, any other `"link"` |
-| `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | `resource`, beside the file's; `service.name` is `holdfast` by default |
+| `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` | `resource`, added to the file's; `service.name` is `holdfast` by default |
 
-Other variables are not read. `https://` endpoints are verified as providers are, and the operator's proxies are used.
+Other variables are not read. `https://` endpoints are verified like providers, and the operator's proxies are used.
 
 ## Spans
 
-Each request of the public API but probes and preflights of browsers has a SERVER span, `POST /v1/chat/completions`, by
+Each request of the public API, except probes and preflights of browsers, has a SERVER span, `POST /v1/chat/completions`, by
 the stable conventions for HTTP; those of the administration, its pages and other gateways have none. Each call to a
 provider has a CLIENT span below the span of the request that started the run, `chat MODEL`, by the conventions for
 generative AI. The trace id is the request id without its dashes, so that a line in the log leads to its trace and back.
 
 - A request that attaches to a run in the same process is linked to the span of the request that started it.
-- `parents = "link"`: each request has a trace of its own, sampled by `ratio`, with a link to the caller's span where
-  it sent `traceparent`. Whether that was sampled does not matter: nobody but you decides how much is exported.
-- `parents = "trust"`: the span belongs to the caller's trace, and is exported where the caller's is sampled. `ratio` is
+- `parents = "link"`: each request has a trace of its own, sampled by `ratio`, with a link to the caller's span if it
+  sent `traceparent`. The caller's sampling does not matter: only you decide how much is exported.
+- `parents = "trust"`: the span belongs to the caller's trace, and is exported if the caller's is sampled. `ratio` is
   for requests without a caller's trace.
-- A `traceparent` that is malformed or repeated is none. `tracestate` and `baggage` are not read, and no header of a
+- A malformed or repeated `traceparent` is ignored. `tracestate` and `baggage` are not read, and no header of a
   trace goes to a provider.
-- Runs that end unusually are exported whatever `ratio` says: with an outcome that is unknown, with a result that came
+- Runs with an unusual end are exported with any `ratio`: with an outcome that is unknown, with a result that came
   too late or could not be settled, or with a shortfall.
 - The span of a request whose client hung up is exported when its run has ended; the settlement is then after its end.
-- A gateway that is killed exports nothing of what ran. Whoever ends those operations logs each as `reconciled`, with
-  the operation, the node that ran it and its age.
+- A killed gateway does not export its running spans. The gateway that ends those operations logs each as `reconciled`,
+  with the operation, the node that ran it and its age.
 
 A span never has a prompt, an answer, a key, a credential or any other text of a caller.
 
-## The collector
+## Batches and lost spans
 
-A batch has at most 512 spans, or what came within a second. A batch that is not taken within `timeout` is lost and
-not sent again; 2,048 spans wait meanwhile, and those that find no room are lost. Requests wait for none of that.
-`holdfast_spans_total` counts what became of spans, and the log says once that the collector fails and once that it
-works again. At its end the gateway exports what waits, within 5 s.
+A batch has at most 512 spans, or those of a second. A batch that the collector does not accept within `timeout` is lost
+and not sent again; meanwhile at most 2,048 spans wait, and further ones are lost. Requests never wait for an export.
+`holdfast_spans_total` counts exported and lost spans, and the log has one line when the collector fails and one when it
+works again. At its end the gateway exports the waiting spans, within 5 s.
 "#;
 
 fn main() -> io::Result<()> {
@@ -73,11 +75,11 @@ fn main() -> io::Result<()> {
 /// The whole document.
 pub(crate) fn document() -> String {
     let mut text = INTRODUCTION.to_owned();
-    text.push_str("\n## Attributes\n\n| attribute | on | meaning |\n|---|---|---|\n");
+    text.push_str("\n## Attributes of spans\n\n| attribute | on | meaning |\n|---|---|---|\n");
     for Attribute { name, on, meaning } in ATTRIBUTES {
         text.push_str(&format!("| `{name}` | {on} | {meaning} |\n"));
     }
-    text.push_str("\n## Events\n\n| event | on | when |\n|---|---|---|\n");
+    text.push_str("\n## Events of spans\n\n| event | on | when |\n|---|---|---|\n");
     for (name, on, meaning) in EVENTS {
         text.push_str(&format!("| `{name}` | {on} | {meaning} |\n"));
     }

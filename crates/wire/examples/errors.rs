@@ -12,32 +12,33 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `cargo xtask docs` from crates/wire/src/error: change it there. -->
 
-Every error has this body. The first four members are always present:
+For developers of callers: every error of the API with its cause, its message and the state of its key. Every error has
+this body. The first four members are always present:
 
 ```json
 {\"error\": {\"message\": \"…\", \"type\": \"…\", \"param\": null, \"code\": \"…\", \"charged_micros\": 0}}
 ```
 
-- `charged_micros` is what the key was charged. The member is absent where that is not known yet: with
-  `operation_in_progress` and `gateway_unreachable`, and most often with `storage_unavailable`. Where the answer is
-  there and only its settlement waits, `storage_unavailable` tells what will be charged.
+- `charged_micros` is the charge of the key. The member is absent if it is not known yet: with `operation_in_progress`
+  and `gateway_unreachable`, and usually with `storage_unavailable`. If the answer exists and only its settlement waits,
+  `storage_unavailable` has the future charge.
 - `held_micros` is added to an `insufficient_funds` that may pass by itself: running requests hold as much of the
-  wallet, and what their ends return may suffice. An API key that may not see the balance is not told it.
+  wallet, and the funds that their ends return may suffice. An API key that may not see the balance does not get it.
 - `operation_id` is added once a key is bound, never on a conflict.
-- `meters` is added where the answer is gone and its bill is not.
+- `meters` is added if the answer was deleted and its charge is known.
 
 Branch on `code`; the table is closed. The columns of the table:
 
-- **retry** is the header `x-should-retry`: whether the same request with the same key may fare better; *while held*,
-  as long as running requests hold the funds that are missing (`retry-after` is then 2 to 10 seconds). Where it may,
-  `retry-after` and `retry-after-ms` say when: at most 60 seconds, a little different for everybody. An `internal_error`
-  of an operation that has ended says `false`.
-- **key** is what became of the `Idempotency-Key`:
+- **retry** is the header `x-should-retry`: true if the same request with the same key may succeed later; *while held*,
+  as long as running requests hold the missing funds (`retry-after` is then 2 to 10 seconds). If it is true,
+  `retry-after` and `retry-after-ms` have the pause: at most 60 seconds, slightly different for each caller. An
+  `internal_error` of an operation that has ended has `false`.
+- **key** is the state of the `Idempotency-Key` after the error:
   - *untouched*: the key is as free or as bound as it was before, so a corrected request may use it again;
-  - *may be bound*: where the key is bound, the error names its operation;
+  - *may be bound*: if the key is bound, the error has its operation;
   - *bound*: the same request may get another answer later;
-  - *bound, replays*: every retry gets this answer; anything else wants a new key.
-- **param** names the field that the error is about, else it is null.
+  - *bound, replays*: every retry gets this answer; any other request needs a new key.
+- **param** is the path of the wrong field, otherwise null.
 
 A head that cannot be parsed at all gets a bare status.
 ";
@@ -58,7 +59,7 @@ pub(crate) fn document() -> String {
             "| {status} | [`{label}`](#{label}) | `{kind}` | {retry} | {key} | {param} |\n"
         ));
     }
-    text.push_str("\n## Why, and what to do\n");
+    text.push_str("\n## Causes and messages\n");
     for code in Code::ALL {
         let label = code.label();
         let cause = wrapped(code.cause());

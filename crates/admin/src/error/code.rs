@@ -75,9 +75,9 @@ codes! {
             in `scope`.",
     }
     BoundNotSet {
-        cause: "The role may do this within a bound that is not set.",
+        cause: "The role may do this only within a bound, and no bound is set.",
         label: "bound_not_set", status: 403, kind: PERMISSION, retry: false,
-        message: "A bound has to be set first, by a role that may do so.",
+        message: "A role without this restriction must set a bound first.",
     }
     AllowanceSpent {
         cause: "The role support refunds no more in a UTC day than `roles.support_refunds` has for the \
@@ -93,7 +93,7 @@ codes! {
             password or end the person; an owner's link is created by the command line with direct database access.",
     }
     NotFound {
-        cause: "The resource does not exist, or is beyond the reach of this admin key.",
+        cause: "The resource does not exist, or is outside of this admin key's rights.",
         label: "not_found", status: 404, kind: INVALID_REQUEST, retry: false,
         message: "No resource has this path. Check the path and the id in it; /admin/openapi.json lists \
             the paths.",
@@ -138,7 +138,7 @@ codes! {
         message: "The wallet is closed for good. Use another wallet.",
     }
     WalletNotEmpty {
-        cause: "A wallet is closed only while its available and its held amount are zero.",
+        cause: "Only a wallet without available and held funds can be closed.",
         label: "wallet_not_empty", status: 409, kind: CONFLICT, retry: false,
         message: "The wallet is not empty. Wait until its holds end, and adjust its available amount to 0.",
     }
@@ -183,7 +183,7 @@ codes! {
         message: "The person has no role, and none is offered. Invite them.",
     }
     WebhookDisabled {
-        cause: "A disabled webhook gets no deliveries.",
+        cause: "A disabled webhook receives no deliveries.",
         label: "webhook_disabled", status: 409, kind: CONFLICT, retry: false,
         message: "The webhook is disabled. Enable it first.",
     }

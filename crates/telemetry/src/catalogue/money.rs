@@ -15,7 +15,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
                    currency out. `model` is the public id of a model that the process offers, else \
                    `other`. These count what one process committed since its start, and are for rates \
                    and alerts: the ledger is \
-                   [`usage report`](../how-to/make-statements-and-reports.md#reports). Those \
+                   [`usage report`](../how-to/make-statements-and-reports.md#usage-reports). Those \
                    that are facts of the database are the same at every gateway: take their `max`.",
     metrics: &[
         Metric {
@@ -31,8 +31,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Counter,
             unit: "micros",
             labels: OF_MODEL,
-            help: "Cost of answered operations by the cost of their routes, where that is configured in the \
-                   wallet's currency, in millionths of it",
+            help: "Cost of answered operations by the cost of their routes, if that is \
+                configured in the wallet's currency, in millionths of it",
             alarm: "",
         },
         Metric {
@@ -57,7 +57,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Counter,
             unit: "micros",
             labels: OF_MODEL,
-            help: "What metered usage cost beyond its holds and nobody paid, in millionths of the currency",
+            help: "Metered cost beyond its holds, which no caller paid, in millionths of the \
+                currency",
             alarm: "it grows: a model's bounds are too low for its tokenizer",
         },
         Metric {
@@ -91,7 +92,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "micros",
             labels: &["currency"],
-            help: "What the outstanding holds reserve, in millionths of the currency; a fact of the database, \
+            help: "Funds that the outstanding holds reserve, in millionths of the currency; a fact of the database, \
                    read every 30 s",
             alarm: "",
         },

@@ -4,7 +4,8 @@ use super::{Metric, MetricGroup, MetricKind};
 
 pub(super) const GROUP: MetricGroup = MetricGroup {
     title: "Operations",
-    introduction: "A process counts the endings that it committed itself, whoever asked for them. A \
+    introduction: "A process counts the endings that it committed itself, for requests of \
+                   any process. A \
                    `recorded` operation counts as `completed` too when it is settled, an `open` one \
                    each time.",
     metrics: &[
@@ -29,7 +30,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Counter,
             unit: "results",
             labels: &[],
-            help: "Results that came after their operation had ended: provider costs that nobody paid",
+            help: "Results that came after their operation had ended: provider costs without a \
+                charge",
             alarm: "it grows: a provider was paid for a result that no caller paid for",
         },
         Metric {
@@ -53,7 +55,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Counter,
             unit: "relays",
             labels: &["outcome"],
-            help: "Runs that other gateways were asked to tell: whole, cut, refused or unreached",
+            help: "Relays of runs of other gateways: whole, cut, refused or unreached",
             alarm: "`unreached` or `cut` grow without a gateway that ended",
         },
     ],

@@ -4,7 +4,7 @@ use super::{Metric, MetricGroup, MetricKind};
 
 pub(super) const GROUP: MetricGroup = MetricGroup {
     title: "Process",
-    introduction: "`process_*` are read from `/proc`, and missing where there is none.",
+    introduction: "`process_*` are read from `/proc`, and missing on systems without it.",
     metrics: &[
         Metric {
             name: "holdfast_build_info",

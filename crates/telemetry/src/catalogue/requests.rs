@@ -10,8 +10,8 @@ pub(super) const REQUEST_SECONDS: &[f64] = &[
 
 pub(super) const GROUP: MetricGroup = MetricGroup {
     title: "Requests",
-    introduction: "A status of a stream is the one that its head had. `hung_up` stands where the \
-                   caller went away before it had an answer.",
+    introduction: "A status of a stream is the one that its head had. `hung_up` means that the \
+        caller disconnected before its answer.",
     metrics: &[
         Metric {
             name: "holdfast_http_requests_total",

@@ -31,7 +31,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
     introduction: "`provider` is the name of the provider in the configuration, `model` what that \
                    provider calls its model. The two `gen_ai_*` are OpenTelemetry's \
                    `gen_ai.client.operation.duration` and `gen_ai.client.token.usage`: one \
-                   observation for each call, `error_type` only where the call failed.",
+                   observation for each call, `error_type` only if the call failed.",
     metrics: &[
         Metric {
             name: "holdfast_upstream_seconds",

@@ -56,8 +56,8 @@ pub(super) const SETTLE: &str = "settle";
 /// Every attribute, in the order of the manual.
 pub const ATTRIBUTES: &[Attribute] = &[
     row(METHOD, "SERVER", "method; `_OTHER` for one that HTTP does not define"),
-    row(ROUTE, "SERVER", "route, with names in the place of what is variable"),
-    row(STATUS, "SERVER", "status, where an answer was begun"),
+    row(ROUTE, "SERVER", "route, with names instead of variable parts"),
+    row(STATUS, "SERVER", "status, if an answer was begun"),
     row(PATH, "SERVER", "the route again, or `REDACTED`: paths may hold keys"),
     row(SCHEME, "SERVER", "`http`: TLS ends before the gateway"),
     row(CLIENT, "SERVER", "address of the client, as the log has it"),
@@ -65,7 +65,7 @@ pub const ATTRIBUTES: &[Attribute] = &[
     row(GEN_AI_OPERATION, "CLIENT", "`chat`"),
     row(GEN_AI_PROVIDER, "CLIENT", "provider, by the conventions"),
     row(REQUEST_MODEL, "CLIENT", "model of the route"),
-    row(REQUEST_STREAM, "CLIENT", "`true` where the provider is asked for a stream"),
+    row(REQUEST_STREAM, "CLIENT", "`true` if a stream is requested from the provider"),
     row(RESPONSE_ID, "CLIENT", "id of an answered call's completion, as callers see it"),
     row(
         RESPONSE_MODEL,
@@ -82,16 +82,16 @@ pub const ATTRIBUTES: &[Attribute] = &[
     row(
         MODEL,
         "SERVER, CLIENT",
-        "public id of the model; of a refused request the one that was asked for",
+        "public id of the model; of a refused request the requested one",
     ),
     row(OPERATION_ID, "SERVER, CLIENT", "operation, once its key is bound"),
     row(SITUATION, "SERVER, CLIENT", "situation of the operation, as the API shows it"),
     row(OUTCOME, "SERVER, CLIENT", "phase that the operation came to"),
-    row(REPLAYED, "SERVER, CLIENT", "`true` where an earlier request had bound the operation"),
+    row(REPLAYED, "SERVER, CLIENT", "`true` if an earlier request had bound the operation"),
     row(PROVIDER_ROUTE, "SERVER, CLIENT", "route of the call; of a request, the last"),
     row(CLASS, "CLIENT", "class of the attempt, as `operation show` has it"),
-    row(ERROR_CODE, "SERVER", "code of the error that was told"),
-    row(HUNG_UP, "SERVER", "`true` where the client hung up before the end"),
+    row(ERROR_CODE, "SERVER", "code of the error in the answer"),
+    row(HUNG_UP, "SERVER", "`true` if the client hung up before the end"),
     row(REQUEST_ID, "SERVER", "`x-request-id`, by which the line in the log is found"),
     row(MICROS, "`hold`, `settle`", "amount held, amount charged"),
     row(CURRENCY, "`hold`, `settle`", "currency of the amount"),
@@ -100,7 +100,7 @@ pub const ATTRIBUTES: &[Attribute] = &[
 /// Every event, with its spans and its meaning.
 pub const EVENTS: &[(&str, &str, &str)] = &[
     (HOLD, "SERVER", "the hold is committed"),
-    (SETTLE, "SERVER", "the ending is committed, after the span's end where the client hung up"),
+    (SETTLE, "SERVER", "the ending is committed, after the span's end if the client hung up"),
     (DISPATCH, "CLIENT", "a byte of the request may leave from now on"),
     (FIRST_CHUNK, "CLIENT", "the first piece of the answer is there"),
 ];

@@ -164,8 +164,8 @@ codes! {
         message: "The field in `param` is not known here. Remove it.",
     }
     UnsupportedParameter {
-        cause: "A known field asks for what this gateway does not do, or what the model does not \
-            allow.",
+        cause: "A known field needs a feature that the gateway does not support, or that the \
+            model does not allow.",
         label: "unsupported_parameter", status: 400, kind: INVALID_REQUEST, retry: false,
         key: Untouched, is_charge_known: true, param: Some("the field"),
         message: "The field in `param` is not supported here. Remove it.",
@@ -189,7 +189,8 @@ codes! {
     }
     InsufficientFunds {
         cause: "The wallet has less available than the hold. While running requests hold enough to make up for it, \
-            `x-should-retry` is true, and `held_micros` says how much they hold if the API key may see the balance.",
+            `x-should-retry` is true, and `held_micros` has the amount that they hold if the API \
+            key may see the balance.",
         label: "insufficient_funds", status: 402, kind: QUOTA, retry: false,
         key: Untouched, is_charge_known: true, param: None,
         message: "The wallet has less available than this request may cost. Deposit funds, lower \
@@ -210,19 +211,17 @@ codes! {
             header, or lower max_completion_tokens.",
     }
     ApiKeySuspended {
-        cause: "The API key is suspended: nothing new runs for it, and what was bound still \
-            answers.",
+        cause: "The API key is suspended: new requests do not run, and bound keys still answer.",
         label: "api_key_suspended", status: 403, kind: INVALID_REQUEST, retry: false,
         key: Untouched, is_charge_known: true, param: None,
-        message: "This API key is suspended. Ask whoever issued it; earlier requests still answer \
+        message: "This API key is suspended. Contact its issuer; earlier requests still answer \
             under their Idempotency-Keys.",
     }
     WalletSuspended {
-        cause: "The wallet is suspended: nothing new runs on it, and what was bound still \
-            answers.",
+        cause: "The wallet is suspended: new requests do not run, and bound keys still answer.",
         label: "wallet_suspended", status: 403, kind: INVALID_REQUEST, retry: false,
         key: Untouched, is_charge_known: true, param: None,
-        message: "This wallet is suspended. Ask whoever runs it; earlier requests still answer \
+        message: "This wallet is suspended. Contact its operator; earlier requests still answer \
             under their Idempotency-Keys.",
     }
     ModelNotAllowed {
@@ -236,13 +235,13 @@ codes! {
     ModelNotFound {
         cause: "There is no such model, or none that this API key may use and can pay for.",
         label: "model_not_found", status: 404, kind: INVALID_REQUEST, retry: false,
-        key: Untouched, is_charge_known: true, param: Some("`model`, where the body named it"),
+        key: Untouched, is_charge_known: true, param: Some("`model`, if the body has it"),
         message: "There is no such model. GET /v1/models lists the models that this API key may \
             use.",
     }
     NotFound {
-        cause: "There is nothing at this path, no operation under this key, or no answer for a \
-            request with `Holdfast-Replay-Only`.",
+        cause: "The path does not exist, the key has no operation, or a request with \
+            `Holdfast-Replay-Only` has no answer.",
         label: "not_found", status: 404, kind: INVALID_REQUEST, retry: false,
         key: Untouched, is_charge_known: true, param: None,
         message: "There is nothing here. Check the path and the identifier in it.",
@@ -281,7 +280,7 @@ codes! {
         message: "The head of the request is too large. Send fewer or shorter headers.",
     }
     IdempotencyKeyConflict {
-        cause: "The key is bound to another request. Nothing of that request is told.",
+        cause: "The key is bound to another request. The error has no detail of that request.",
         // Most SDKs retry a 409 unless `retry` says no. No retry helps here; an operation that still
         // runs, the next row, has an answer later.
         label: "idempotency_key_conflict", status: 409, kind: IDEMPOTENCY, retry: false,
@@ -306,8 +305,8 @@ codes! {
             starts a new, paid run.",
     }
     ResultSealed {
-        cause: "The operation completed and its answer opens only with the credential that asked \
-            for it.",
+        cause: "The operation completed and its answer opens only with the credential of its \
+            request.",
         label: "result_sealed", status: 410, kind: IDEMPOTENCY, retry: false,
         key: Final, is_charge_known: true, param: None,
         message: "This operation has ended and its answer opens only with the credential that \
@@ -337,7 +336,7 @@ codes! {
             one again, with the same Idempotency-Key, when others have ended.",
     }
     InternalError {
-        cause: "A defect of the gateway; the operator is told.",
+        cause: "A defect of the gateway; the log has its cause.",
         // Of an operation that has ended `http` says false instead: a retry would find the same.
         label: "internal_error", status: 500, kind: SERVER, retry: true,
         key: Unsure, is_charge_known: true, param: None,
@@ -354,7 +353,7 @@ codes! {
             starts a new, paid run.",
     }
     UpstreamUnavailable {
-        cause: "No provider took the request, or none wants to be asked now: proven not run.",
+        cause: "No provider took the request, or all routes are pausing: proven not run.",
         label: "upstream_unavailable", status: 503, kind: SERVER, retry: true,
         key: Unsure, is_charge_known: true, param: None,
         message: "No provider took the request; it did not run. Send it again with the same \

@@ -28,7 +28,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ .Values.config }}
 {{- end }}
 
-{{/* What a gateway reads at its start alone. */}}
+{{/* Settings that a gateway reads only at its start. */}}
 {{- define "holdfast.process" -}}
 [server]
 listen = "0.0.0.0:8080"
@@ -65,7 +65,7 @@ format = "json"
 level = {{ toJson .Values.log.level }}
 {{- end }}
 
-{{/* Where a listener with pages is found: only behind a proxy with TLS. */}}
+{{/* Address of a listener with pages: only behind a proxy with TLS. */}}
 {{- define "holdfast.behindProxy" -}}
 {{- $table := index . 0 }}
 {{- with index . 1 }}
