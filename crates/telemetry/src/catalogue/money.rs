@@ -102,7 +102,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             unit: "seconds",
             labels: &[],
             help: "Age of the oldest outstanding hold; a fact of the database, read every 30 s",
-            alarm: "it is older than the longest time-out of a model and a few minutes",
+            alarm: "it is older than the longest timeout of a model and a few minutes",
         },
         Metric {
             name: "holdfast_wallets_below_threshold",
