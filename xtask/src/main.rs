@@ -6,6 +6,7 @@ mod bench;
 mod chaos;
 mod clients;
 mod console;
+mod diagrams;
 mod docs;
 mod fixture;
 mod fuzz;
@@ -48,7 +49,7 @@ usage: cargo xtask <command>
                       fmt, outside, tidy, commits, doors, telemetry, clippy, doc, deny, portable,
                       advisories, machete
   ci                  test, then lint
-  docs                write the documents that are made from the code
+  docs                write the documents that are made from the code, and the diagrams
   lines               count the lines of code of the product's crates
   console             walk over the console in a browser as every role, on a file and on a server
   console --scale     time its pages over a million operations, on a file and on a server
@@ -143,7 +144,7 @@ fn run() -> Result<bool> {
         (Some("clients"), []) => clients::run(&workspace),
         (Some("console"), []) => console::walk(&workspace),
         (Some("console"), [scale]) if scale == "--scale" => console::scale(&workspace),
-        (Some("docs"), []) => docs::run(&workspace),
+        (Some("docs"), []) => Ok(docs::run(&workspace)? && diagrams::run(&workspace)?),
         (Some("lines"), []) => lines::run(&workspace),
         (Some("chaos"), [first, args @ ..]) if first == "--mutants" => {
             mutants::run(&workspace, args)

@@ -1,5 +1,6 @@
-//! The lines of the README and of the first integration, run as they stand. Nothing of a page is repeated here: a test
-//! that has its own copy of a command would pass while readers fail. Only ports, addresses and secrets differ.
+//! The lines of the README, of the first integration and of the tests of retries, run as they stand. No line of a page
+//! is repeated here: a test that has its own copy of a command would pass while readers fail. Only ports, addresses and
+//! secrets differ.
 
 use std::process::Command;
 
@@ -12,6 +13,7 @@ use crate::first_day::PUBLIC;
 
 const README: &str = include_str!("../../../README.md");
 const INTEGRATION: &str = include_str!("../../../docs/tutorials/first-integration.md");
+const RETRIES: &str = include_str!("../../../docs/how-to/test-retries.md");
 /// What the simulated model answers to a greeting.
 const SAID: &str = "You said: ";
 
@@ -61,6 +63,22 @@ fn a_shell_runs_the_block_of_the_first_integration() {
     let said = Ran::of(&mut shell).ok();
     assert!(said.contains(SAID), "{said}");
     assert_eq!(site.verify()["operations"], 1);
+}
+
+#[test]
+fn a_shell_gets_each_failure_of_the_page_of_retries() {
+    let (site, gateway, key) = embedded();
+    // curl gives up in two of the blocks, as the page describes.
+    let lines = format!("set +e\n{}", blocks(RETRIES, "sh").concat());
+    let shown = format!("127.0.0.1:{PUBLIC}");
+    let lines = lines.replace("hfk_...", &key).replace(&shown, &gateway.address().to_string());
+    let said = Ran::of(&mut shell(&site, &lines)).ok();
+    // The body of an answer has no line end: the next head follows it.
+    let statuses: Vec<_> = said.split("HTTP/1.1 ").skip(1).filter_map(|it| it.get(..3)).collect();
+    let expected = ["200", "200", "503", "200", "409", "200", "502", "502", "200", "409"];
+    assert_eq!(statuses, expected, "{said}");
+    assert_eq!(said.matches("data: [DONE]").count(), 1, "{said}");
+    assert_eq!(site.verify()["operations"], 6);
 }
 
 #[test]
