@@ -47,14 +47,14 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
   U+0020, and a text is stored and compared in Unicode's form NFC: two spellings of one text are one name.
 - `?dry_run=true` on deposits, adjustments, refunds, bulk issues and closings answers `{\"would\": …}`, without
   a change.
-- **Bodies** are JSON of at most 1 MiB. Amounts are whole micros, timestamps are RFC 3339, and unknown members are refused.
-  In edits an absent member stays and `null` removes. `If-Match` with the `ETag` refuses an edit of a resource that has
-  changed since.
+- **Bodies** are JSON of at most 1 MiB. Amounts are whole micros, timestamps are RFC 3339, and unknown members are
+  refused. In edits an absent member stays and `null` removes. `If-Match` with the `ETag` refuses an edit of a resource
+  that has changed since.
 - **Lists** are `{\"data\", \"has_more\", \"next_cursor\"}`, newest first, with `limit` 1 to 200 (50). A cursor is sealed: it
-  hides row numbers, and is valid only for its own list, filters and rights. It lasts while the server secret that sealed
-  it is listed. Any other cursor is 400 `invalid_cursor`, never the first page. A page is 1 MiB at most: it ends early,
-  with a cursor, after at least one row. `/models`, `/prices`, `/nodes`, `/routes`, `/usage` and `/held` are whole,
-  and take neither.
+  hides row numbers, and is valid only for its own list, filters and rights. It lasts while the server secret that
+  sealed it is listed. Any other cursor is 400 `invalid_cursor`, never the first page. A page is 1 MiB at most: it ends
+  early, with a cursor, after at least one row. `/models`, `/prices`, `/nodes`, `/routes`, `/usage` and `/held` are
+  whole, and take neither.
 - **Bounds.** An allow-list has at most 256 entries: ids of models configured at this node, and `publisher/*` with at
   least one such model. A longer list, and one with a model that was removed since, stays until it is edited. A key
   has at most 32 credentials in force, a posting moves at most 10^15 micros, and a wallet has at most 2^53 - 1 micros.

@@ -22,7 +22,8 @@ headers = { authorization = "Bearer ${OTLP_TOKEN}" }
 resource = { "deployment.environment.name" = "production" }
 ```
 
-The table takes effect at the start; a reload keeps the running exporter, and logs that. The variables of OpenTelemetry override it:
+The table takes effect at the start; a reload keeps the running exporter, and logs that. The variables of OpenTelemetry
+override it:
 
 | variable | setting |
 |---|---|
@@ -40,10 +41,11 @@ Other variables are not read. `https://` endpoints are verified like providers, 
 
 ## Spans
 
-Each request of the public API, except probes and preflights of browsers, has a SERVER span, `POST /v1/chat/completions`, by
-the stable conventions for HTTP; those of the administration, its pages and other gateways have none. Each call to a
-provider has a CLIENT span below the span of the request that started the run, `chat MODEL`, by the conventions for
-generative AI. The trace id is the request id without its dashes, so that a line in the log leads to its trace and back.
+Each request of the public API, except probes and preflights of browsers, has a SERVER span,
+`POST /v1/chat/completions`, by the stable conventions for HTTP; those of the administration, its pages and other
+gateways have none. Each call to a provider has a CLIENT span below the span of the request that started the run,
+`chat MODEL`, by the conventions for generative AI. The trace id is the request id without its dashes, so that a line in
+the log leads to its trace and back.
 
 - A request that attaches to a run in the same process is linked to the span of the request that started it.
 - `parents = "link"`: each request has a trace of its own, sampled by `ratio`, with a link to the caller's span if it

@@ -79,11 +79,7 @@ pub const ATTRIBUTES: &[Attribute] = &[
     row(CACHE_CREATION, "CLIENT", "those written to it"),
     row(OUTPUT_TOKENS, "CLIENT", "completion tokens, as the provider reports them"),
     row(REASONING_TOKENS, "CLIENT", "those of reasoning"),
-    row(
-        MODEL,
-        "SERVER, CLIENT",
-        "public id of the model; of a refused request the requested one",
-    ),
+    row(MODEL, "SERVER, CLIENT", "public id of the model; of a refused request the requested one"),
     row(OPERATION_ID, "SERVER, CLIENT", "operation, once its key is bound"),
     row(SITUATION, "SERVER, CLIENT", "situation of the operation, as the API shows it"),
     row(OUTCOME, "SERVER, CLIENT", "phase that the operation came to"),
