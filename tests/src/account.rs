@@ -1,4 +1,4 @@
-//! An account to send requests with. A site makes it; whoever speaks to a gateway bears its credential.
+//! An account to send requests with. A site creates it; a client of a gateway bears its credential.
 
 /// A wallet and an API key that spends from it.
 #[derive(Debug, Clone)]

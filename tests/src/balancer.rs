@@ -1,5 +1,5 @@
-//! A balancer before several gateways, on a loopback socket: connections go round, and past whoever does
-//! not listen or says that it is not ready. What is begun with a gateway stays with it.
+//! A balancer before several gateways, on a loopback socket: connections go round, past gateways that do not listen
+//! or report not ready. A connection stays with the gateway at which it began.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,7 +49,7 @@ impl Balancer {
         locked(&self.shared).gateways = gateways.to_vec();
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -57,7 +57,7 @@ impl Balancer {
 }
 
 impl State {
-    /// The gateways in the order in which the next connection tries them; nothing when it is over.
+    /// The gateways in the order in which the next connection tries them; `None` when it is over.
     fn next_round(&mut self) -> Option<Vec<SocketAddr>> {
         let mut gateways = self.gateways.clone();
         let turn = self.count.checked_rem(gateways.len()).unwrap_or(0);
@@ -79,7 +79,7 @@ fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Hands a client to the first gateway that is ready; where none is for as long as tests wait, it is hung up on.
+/// Hands a client to the first gateway that is ready; closes its connection if none is for as long as tests wait.
 fn serve(client: &TcpStream, gateways: Vec<SocketAddr>) {
     let is_ready = |gateway: &SocketAddr| {
         Request::get("/readyz").try_send(*gateway).is_some_and(|answer| answer.status == 200)

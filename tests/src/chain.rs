@@ -1,5 +1,5 @@
-//! A gateway behind a gateway: the outer, a proxy that stays where it is, the inner, and the server
-//! of the model's provider.
+//! A gateway upstream of a gateway: the outer, a proxy with a fixed address, the inner, and the server of the
+//! model's provider.
 
 use std::net::SocketAddr;
 
@@ -33,7 +33,7 @@ pub struct Chain {
 pub struct Node {
     /// The process.
     pub gateway: Gateway,
-    /// Its folder.
+    /// Folder of the gateway.
     pub site: Site,
     /// Account that calls it.
     pub account: Account,
@@ -65,7 +65,7 @@ impl Node {
         Self { gateway: site.serve(), site, account }
     }
 
-    /// Kills the gateway, and serves again over what it left; where it listens now.
+    /// Kills the gateway, and serves again from the same folder; returns its new address.
     pub fn start_again(&mut self) -> SocketAddr {
         self.gateway.kill_in_place();
         self.gateway = self.site.serve();
@@ -79,7 +79,7 @@ pub fn outer(inner: &Proxy, api_key: &str) -> Config {
     Config::at(&format!("http://{}/v1", inner.address()))
         .set("providers.acme", "kind", "\"holdfast\"")
         .set("providers.acme", "api_key", &format!("\"{api_key}\""))
-        // Each ask has a connection of its own, which is cut alone.
+        // Each request has a connection of its own, which is cut without others.
         .set("providers.acme", "pool_idle", "\"1ms\"")
         .replace(&format!("model = \"{UPSTREAM_MODEL}\""), &format!("model = \"{ACME}\""))
         .replace("request = 7", "request = 11")

@@ -1,11 +1,11 @@
-//! Kills gateways under load again and again, or stops them for longer than others wait for them, at
-//! moments that a seed chooses, and checks after each few that nothing was lost, taken twice or taken
-//! back. One on a file, or several on one database.
+//! Kills gateways under load again and again, or stops them for longer than others wait for them, at moments that a
+//! seed chooses, and checks after each few that no answer or amount was lost, taken twice or taken back. One on a
+//! file, or several on one database.
 //!
-//! The oracle is the test's own: it adds up what callers were answered, and the upstream counts what
-//! it was sent. The gateway's own audit is asked as well, and believed in nothing else.
+//! The oracle is the test's own: it adds up the answers of callers, and the upstream counts its requests. The
+//! gateway's own audit has to agree, and is no evidence by itself.
 //!
-//! A seed fixes the plan (keys, what each does upstream, when to kill); the threads' timing is not
+//! A seed fixes the plan (keys, the upstream's reaction to each, the moments of kills); the threads' timing is not
 //! part of it, so a run repeats the plan and not every byte.
 
 pub mod chain;
@@ -34,21 +34,21 @@ use self::steps::STEPS;
 const FAULTS_PER_WORLD: u32 = 25;
 /// Faults of one load on several gateways, at most.
 const FAULTS_PER_LOAD_MAX: u64 = 3;
-/// How long a load runs before it is killed at random, at most.
+/// Longest run of a load before it is killed at random.
 const RANDOM_MS_MAX: u64 = 120;
-/// How far the load goes on around a stopped thread.
+/// Longest run of the load around a stopped thread.
 const AROUND_MS_MAX: u64 = 25;
-/// How long an armed step is waited for while the load runs.
+/// Time in which an armed step has to be reached while the load runs.
 const STEP_PATIENCE: Duration = Duration::from_secs(3);
-/// How long a stopped process stays so after others may have taken over, at most.
+/// Longest stop of a process after others may have taken over.
 const OVERDUE_MS_MAX: u64 = 2_000;
 /// An arrival at a step that a load comes to, in most cases.
 const NTH_MAX: u64 = 10;
 
-/// What is removed of a served file.
+/// Files that are removed while the database is served.
 const REMOVED: [&[&str]; 3] = [&["-wal"], &["-shm"], &["-wal", "-shm"]];
 
-/// Where a world keeps its book, and what serves it.
+/// Database of a world, and the processes on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topology {
     /// One process on a SQLite file.
@@ -57,11 +57,11 @@ pub enum Topology {
     Nodes,
     /// The same, on a database server of their own, which is what fails.
     Server,
-    /// The same, where the nodes' clocks are an hour apart from each other, and the server's steps.
+    /// The same, with nodes whose clocks are an hour apart, and steps of the server's clock.
     Clocks,
 }
 
-/// Which faults a run is made of.
+/// Kinds of faults of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moments {
     /// Killed at any moment.
@@ -86,29 +86,29 @@ pub enum Moments {
     All,
 }
 
-/// What is to be done.
+/// Plan of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Where all choices come from.
+    /// Seed of all choices.
     pub seed: u64,
-    /// How many faults there are.
+    /// Number of faults.
     pub faults: u32,
-    /// Which.
+    /// Kinds of faults.
     pub moments: Moments,
-    /// Of what.
+    /// Database and processes.
     pub topology: Topology,
 }
 
-/// What was done.
+/// Results of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
     /// Turns of the plan.
     pub faults: u32,
     /// Processes that were killed, all with SIGKILL.
     pub kills: u32,
-    /// Those killed with a thread stopped at an armed step.
+    /// Processes that were killed with a thread stopped at an armed step.
     pub at_steps: BTreeMap<&'static str, u32>,
-    /// Those killed while at least one request was without its answer.
+    /// Processes that were killed while at least one request was without its answer.
     pub cutting: u32,
     /// Processes that were stopped past the end of their lease, with SIGSTOP, and went on.
     pub frozen: u32,
@@ -130,11 +130,11 @@ pub struct Report {
     pub keys: u64,
     /// Requests that were sent, retries and replays with them.
     pub sent: u64,
-    /// Those that asked for a stream.
+    /// Requests for a stream.
     pub streams: u64,
-    /// Those that were hung up on.
+    /// Requests whose client hung up.
     pub hang_ups: u64,
-    /// Streams of which something was heard, and not the whole.
+    /// Streams that were received in part.
     pub begun: u64,
     /// Whole answers that came back.
     pub answers: u64,
@@ -148,12 +148,12 @@ pub struct Report {
     pub refused: u64,
     /// Keys that ended unknown, uncharged.
     pub unknown: u64,
-    /// What callers paid.
+    /// Sum of the charges of callers.
     pub charged_micros: i64,
 }
 
 impl Report {
-    /// What was done, a line each.
+    /// The results, a line each.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let steps: Vec<_> = self.at_steps.iter().map(|(step, n)| format!("{step} {n}")).collect();
@@ -192,7 +192,7 @@ impl Report {
     }
 }
 
-/// What is done to a gateway, and when.
+/// Fault of a gateway, and its moment.
 #[derive(Debug, Clone, Copy)]
 enum Moment {
     /// Killed so long after its load began.
@@ -203,11 +203,11 @@ enum Moment {
     Frozen(Duration, Duration),
     /// Not a gateway, but the database server.
     Server(Blow),
-    /// These files beside the database removed, so long after the load began.
+    /// These files of the database removed, so long after the load began.
     FilesRemoved(&'static [&'static str], Duration),
 }
 
-/// Carries a plan out; ends the test at the first thing that is wrong. `tell` hears of progress.
+/// Carries a plan out; ends the test at the first failure. `tell` receives the progress.
 #[must_use]
 pub fn run(plan: Plan, mut tell: impl FnMut(&Report)) -> Report {
     let mut dice = Dice(plan.seed);
@@ -246,7 +246,7 @@ fn live(dice: &mut Dice, faults: Range<u32>, plan: Plan, report: &mut Report) {
     world.count(report);
 }
 
-/// What a turn brings.
+/// Fault of a turn.
 fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
     let kinds: &[Moments] = match (plan.moments, plan.topology) {
         (Moments::All, Topology::File) => &[Moments::Random, Moments::Steps, Moments::FilesRemoved],
@@ -278,7 +278,7 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
     }
 }
 
-/// Waits until something is so, at most so long.
+/// Waits until the condition is true, at most so long.
 fn wait_until(patience: Duration, is_so: impl Fn() -> bool) -> bool {
     let until = Instant::now() + patience;
     loop {

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::{PATIENCE, watchdog};
 
-/// What became of a command.
+/// Result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// Its exit code; `None` where a signal ended it.
+    /// Its exit code; `None` if a signal ended it.
     pub code: Option<i32>,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it said about it.
+    /// Its standard error.
     pub stderr: String,
 }
 
@@ -45,7 +45,7 @@ impl Ran {
         Self { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
     }
 
-    /// It went well: what it printed.
+    /// Standard output of a command that has to succeed.
     #[track_caller]
     #[must_use]
     pub fn ok(self) -> String {
@@ -53,7 +53,7 @@ impl Ran {
         self.stdout
     }
 
-    /// It went well and printed JSON.
+    /// JSON of a command that has to succeed.
     #[track_caller]
     #[must_use]
     pub fn json(self) -> Value {
@@ -61,7 +61,7 @@ impl Ran {
         serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}"))
     }
 
-    /// It failed with this code and said why: what it said.
+    /// Standard error of a command that has to fail with this code and a reason.
     #[track_caller]
     #[must_use]
     pub fn failed(self, code: i32) -> String {

@@ -1,6 +1,6 @@
-//! Clocks that are wrong, and may change at any moment: a library of a few lines, built with `cc`, that
-//! a process loads before its own. Tests that need it are named `postgres_clock_*`: where there is no
-//! compiler they are skipped, and the reason is told.
+//! Clocks that are wrong, and may change at any moment: a library of a few lines, built with `cc`, that a process
+//! loads before its own. Tests that need it are named `postgres_clock_*`: without a compiler they are skipped, and
+//! the reason is printed.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::{FileExt, PermissionsExt};
@@ -42,7 +42,7 @@ impl Clocks {
         file.expect("a file").write_all_at(&seconds.to_ne_bytes(), 0).expect("a clock");
     }
 
-    /// What a process with this clock has in its environment.
+    /// Environment of a process with this clock.
     #[must_use]
     pub fn env(&self, name: &str) -> [(&'static str, PathBuf); 2] {
         let library = self.folder.path().join("clock.so");

@@ -1,6 +1,6 @@
-//! PostgreSQL servers of a test's own, to be killed, started again and replaced by their standby. They
-//! listen on sockets in their folders and on no network. Nothing waits for a disk: what a process wrote
-//! stays when the process dies, and only that is tried here.
+//! PostgreSQL servers of a test's own, to be killed, started again and replaced by their standby. They listen on
+//! sockets in their folders and on no network. No write waits for a disk: the writes of a process stay when the
+//! process dies, and only that is tried here.
 
 use std::fs::File;
 use std::os::unix::fs::chown;
@@ -12,9 +12,9 @@ use tempfile::TempDir;
 
 use crate::{PATIENCE, Ran, watchdog};
 
-/// Where the programs of a server are.
+/// Folder of the programs of a server.
 const BINARIES: &str = "HOLDFAST_TEST_POSTGRES_BINARIES";
-/// Whom a server runs as where the tests are root's: it refuses to run as root.
+/// User of a server if the tests are root's: it refuses to run as root.
 const USER: &str = "postgres";
 const SETTINGS: [&str; 5] = [
     "listen_addresses=",
@@ -75,7 +75,7 @@ impl Cluster {
         self.primary.restart();
     }
 
-    /// Makes a standby, without which nothing is committed from then on.
+    /// Creates a standby; from then on no transaction is committed without it.
     pub fn follow(&mut self) {
         self.made += 1;
         let folder = self.folder.path().join(format!("server-{}", self.made));
@@ -93,8 +93,8 @@ impl Cluster {
         until("the standby follows", || self.primary.execute(sync).ok().trim() == "1");
     }
 
-    /// Has the standby take the place of its primary, killed or not, which is given back as it is: where
-    /// it lives, it waits for a standby with whatever it is told to commit.
+    /// Has the standby take the place of its primary, killed or not, which is returned as it is: a live one waits
+    /// for a standby with each commit.
     pub fn switch_over(&mut self) -> Old {
         let standby = self.standby.take().expect("it has a standby");
         drop(standby.execute("SELECT pg_promote(true, 30)"));
@@ -104,7 +104,7 @@ impl Cluster {
     }
 }
 
-/// A server that was replaced. It is killed, and nothing is left of it, when this goes.
+/// A server that was replaced. When this is dropped, it is killed and its files are removed.
 #[derive(Debug)]
 pub struct Old(Server);
 
@@ -168,7 +168,7 @@ impl Server {
     }
 }
 
-/// Whether nothing of a process is left but what its parent is told.
+/// True if only the entry for its parent is left of a process.
 fn has_ended(process: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat"));
     stat.map_or(true, |stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z')))
@@ -196,7 +196,7 @@ fn give(folder: &Path) {
     }
 }
 
-/// Whom a server runs as; nothing where it is whoever runs the tests.
+/// User that a server runs as; `None` for the user of the tests.
 fn user() -> Option<(u32, u32)> {
     let id = |arguments: &[&str]| -> u32 {
         Ran::of(Command::new("id").args(arguments)).ok().trim().parse().expect("a number")

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::Upstream;
 
-/// What bears the operator's listener.
+/// Bearer token of the operator's listener.
 pub const ADMIN_TOKEN: &str = "admin-token-of-the-tests";
 /// The operator's credential at the upstream, which no caller may ever see.
 pub const UPSTREAM_KEY: &str = "sk-upstream-secret-mark";
@@ -101,7 +101,7 @@ model = "{name}"
         self
     }
 
-    /// Replaces something in the models' part.
+    /// Replaces a text in the part of the models.
     #[must_use]
     pub fn replace(mut self, text: &str, by: &str) -> Self {
         assert!(self.models.contains(text), "there is no {text}");

@@ -1,6 +1,6 @@
-//! The database file as somebody else holds or changes it: through Python's own SQLite, a process and
-//! a library that the gateway knows nothing of. Tests that lock it are named `lock_*` and tests that
-//! read or change it `sqlite_*`: where there is no Python they are skipped, and the reason is told.
+//! The database file as another program holds or changes it: through Python's own SQLite, a process and a library
+//! that the gateway does not know of. Tests that lock it are named `lock_*` and tests that read or change it
+//! `sqlite_*`: without a Python they are skipped, and the reason is printed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -51,7 +51,7 @@ pub fn execute_within(file: &Path, statement: &str, patience: Duration) -> Vec<S
     ran.ok().lines().map(str::to_owned).collect()
 }
 
-/// Somebody else's open write transaction, until it is dropped.
+/// Another program's open write transaction, until it is dropped.
 #[derive(Debug)]
 pub struct WriteLock(#[expect(dead_code, reason = "it lasts as long as this")] Holder);
 
@@ -63,7 +63,7 @@ impl WriteLock {
     }
 }
 
-/// Somebody else's open read transaction, until it is dropped.
+/// Another program's open read transaction, until it is dropped.
 #[derive(Debug)]
 pub struct Reader(#[expect(dead_code, reason = "it lasts as long as this")] Holder);
 
@@ -95,7 +95,7 @@ impl Holder {
 impl Drop for Holder {
     fn drop(&mut self) {
         if let Some(mut stdin) = self.0.stdin.take() {
-            // It may have ended by itself; the wait tells.
+            // It may have ended by itself; the wait finds out.
             drop(stdin.write_all(b"\n"));
         }
         drop(self.0.wait());

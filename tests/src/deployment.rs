@@ -3,8 +3,8 @@
 //! order of a rolling update and the grace period are the description's; addresses, folders and the provider are
 //! the test's.
 //!
-//! No container and no cluster runs here: the processes are plain ones. Nothing that a description leaves out is
-//! filled in, but for a default of Kubernetes' own.
+//! No container and no cluster runs here: the processes are plain ones. A value that a description leaves out is
+//! not filled in, except by a default of Kubernetes' own.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -22,9 +22,9 @@ use crate::{Gateway, Ran, Site, Upstream};
 const COMPOSE: &str = include_str!("../../deploy/compose.yaml");
 const COMPOSE_TOML: &str = include_str!("../../deploy/compose.toml");
 const HAPROXY_CFG: &str = include_str!("../../deploy/haproxy.cfg");
-/// The program; Helm needs nothing beside it.
+/// The program; Helm needs no other.
 const HELM: &str = "HOLDFAST_TEST_HELM";
-/// How the balancer that is shipped learns addresses.
+/// Resolvers by which the shipped balancer learns addresses.
 pub(crate) const RESOLVED: &str = "resolvers names init-addr last,libc,none";
 const CONFIG: &str = "holdfast.toml";
 const SECRETS: &str = "secrets";
@@ -46,17 +46,17 @@ pub struct Deployment {
     secrets: Secrets,
     migrate: Vec<String>,
     serve: Vec<String>,
-    /// The balancer's file: it asks the gateways what the description has them asked.
+    /// The balancer's file: it probes the gateways as the description does.
     pub balancer: String,
-    /// How many gateways are ready before an old one is asked to end, beyond those that serve.
+    /// Number of gateways that are ready before an old one gets its signal, beyond those that serve.
     pub surge: usize,
-    /// How long a gateway that ends serves everything.
+    /// Time in which a gateway that ends serves all requests.
     pub drain_delay: Duration,
-    /// How long a gateway has to end.
+    /// Time in which a gateway has to end.
     pub grace: Duration,
 }
 
-/// Where a gateway finds its secrets.
+/// Places of a gateway's secrets.
 #[derive(Debug)]
 enum Secrets {
     /// In variables of its environment.
@@ -145,7 +145,7 @@ impl Deployment {
         match &self.secrets {
             Secrets::Environment => {
                 site.write(CONFIG, &config);
-                // The file's own address of the database is understood, though nobody is there.
+                // The file's own address of the database is understood, though no server has it.
                 drop(site.cli(&["check-config"]).ok());
                 site.set_env("HOLDFAST_DATABASE_URL", database.url());
             }
@@ -168,7 +168,7 @@ impl Deployment {
     }
 }
 
-/// The entries of the Secret that the chart asks for, as Kubernetes mounts them.
+/// The entries of the Secret that the chart names, as Kubernetes mounts them.
 fn write_secrets(site: &Site, database: &Database) {
     std::fs::create_dir(site.path(SECRETS)).expect("a folder");
     for (name, secret) in [
@@ -193,11 +193,11 @@ fn here(config: &str) -> String {
     lines.collect()
 }
 
-/// The balancer's file for gateways that are asked by this probe. As in a cluster, nothing is sent twice there:
-/// whoever routes must have seen in time that a gateway ends.
+/// The balancer's file for gateways with this probe. As in a cluster, no request is sent twice there: a router must
+/// have seen in time that a gateway ends.
 fn probing(probe: &Value) -> String {
     let get = &probe["httpGet"];
-    // The balancer of these tests asks the callers' port of each gateway, which has the same answer.
+    // The balancer of these tests probes the callers' port of each gateway, which has the same answer.
     assert_eq!(get["port"], "admin");
     let path = get["path"].as_str().unwrap();
     let [period, timeout, fall] = ["periodSeconds", "timeoutSeconds", "failureThreshold"]
@@ -222,7 +222,7 @@ pub fn rendered(options: &[&str]) -> String {
     try_rendered(options).ok()
 }
 
-/// What Helm says of the chart with these options.
+/// Output of Helm for the chart with these options.
 #[must_use]
 pub fn try_rendered(options: &[&str]) -> Ran {
     helm(&["template", "shop"], options)

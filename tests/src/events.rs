@@ -17,14 +17,14 @@ pub struct Events {
     stream: TcpStream,
     /// Status and headers, without a body.
     pub head: Answer,
-    /// What has come of the body and is not decoded.
+    /// Bytes of the body that have come and are not decoded.
     raw: Vec<u8>,
-    /// What is decoded and not told.
+    /// Text that is decoded and not returned.
     text: Vec<u8>,
     end: Option<End>,
 }
 
-/// How a stream has ended.
+/// End of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// With the body's own end.
@@ -40,7 +40,7 @@ pub struct StreamedAnswer {
     pub head: Answer,
     /// The events, each with its empty line.
     pub events: Vec<String>,
-    /// How it has ended.
+    /// End of the stream.
     pub end: End,
 }
 
@@ -95,7 +95,7 @@ impl Events {
         self.next_event().expect("another event")
     }
 
-    /// Waits for a comment, which comes while there is nothing to tell.
+    /// Waits for a comment, which comes while there is no event.
     pub fn is_kept_alive(&mut self) -> bool {
         while self.text.is_empty() && self.end.is_none() {
             self.decode();
@@ -110,7 +110,7 @@ impl Events {
         StreamedAnswer { head, events, end: end.expect("it has ended") }
     }
 
-    /// How the stream has ended; `None` while it has not.
+    /// End of the stream; `None` while it has not ended.
     #[must_use]
     pub const fn end(&self) -> Option<End> {
         self.end

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::{Account, Answer, PATIENCE, Request, watchdog};
 
 const LISTENS: &str = "holdfast listens on http://";
-/// What a sidecar prints instead.
+/// Line of a sidecar in its place.
 pub(crate) const SIDECAR_LISTENS: &str = "holdfast sidecar listens on http://";
 const ADMIN_LISTENS: &str = "holdfast admin listens on http://";
 const CONSOLE_LISTENS: &str = "holdfast console listens on http://";
@@ -50,7 +50,7 @@ impl Output {
         self.changed.notify_all();
     }
 
-    /// Waits until `found` finds something or the end has come.
+    /// Waits until `found` returns a value or the output has ended.
     fn wait<T>(&self, found: impl Fn(&[String], bool) -> Option<T>) -> Option<T> {
         let until = Instant::now() + PATIENCE;
         let mut guard = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -74,7 +74,7 @@ impl Gateway {
         Self::start_as(command, folder, LISTENS)
     }
 
-    /// The same for a command that says otherwise where it listens.
+    /// The same for a command with another line about its address.
     pub(crate) fn start_as(mut command: Command, folder: Arc<TempDir>, listens: &str) -> Self {
         let name = format!("serve-{}", crate::request_key());
         let stderr = folder.path().join(format!("{name}.stderr.log"));
@@ -112,31 +112,31 @@ impl Gateway {
         gateway
     }
 
-    /// Where the public API is.
+    /// Address of the public API.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where the operator's listener is.
+    /// Address of the operator's listener.
     #[must_use]
     pub fn admin_address(&self) -> SocketAddr {
         self.address_after(ADMIN_LISTENS)
     }
 
-    /// Where holders have their pages.
+    /// Address of the holders' pages.
     #[must_use]
     pub fn console_address(&self) -> SocketAddr {
         self.address_after(CONSOLE_LISTENS)
     }
 
-    /// Where it listens for other nodes.
+    /// Address for other nodes.
     #[must_use]
     pub fn node_address(&self) -> SocketAddr {
         self.address_after(NODE_LISTENS)
     }
 
-    /// The base URL that SDKs want.
+    /// The base URL for SDKs.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
@@ -160,7 +160,7 @@ impl Gateway {
         lines.0.join("\n")
     }
 
-    /// What has been logged so far.
+    /// Log of the process so far.
     #[must_use]
     pub fn said(&self) -> String {
         let log = std::fs::read(&self.stderr).expect("a log");
@@ -173,7 +173,7 @@ impl Gateway {
         self.child.id()
     }
 
-    /// Whether an armed step has stopped a thread of the process.
+    /// True if an armed step has stopped a thread of the process.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.said().lines().any(|line| line.starts_with("failpoint ") && line.ends_with(" reached"))
@@ -189,7 +189,7 @@ impl Gateway {
         request.send(self.address)
     }
 
-    /// Asks for a path as this account.
+    /// Requests a path as this account.
     #[must_use]
     pub fn get(&self, account: &Account, path: &str) -> Answer {
         self.send(&Request::get(path).bearer(&account.key))
@@ -201,18 +201,17 @@ impl Gateway {
         self.send(&Request::completion(&account.key, request_key, body))
     }
 
-    /// Asks the process to end (SIGTERM) and goes on at once.
+    /// Signals the process to end (SIGTERM) and goes on at once.
     pub fn terminate(&self) {
         watchdog::signal(self.child.id(), "TERM");
     }
 
-    /// Asks the process to read its configuration again (SIGHUP) and goes on at once.
+    /// Signals the process to read its configuration again (SIGHUP) and goes on at once.
     pub fn hang_up(&self) {
         watchdog::signal(self.child.id(), "HUP");
     }
 
-    /// Stops the whole process where it is (SIGSTOP), and waits until it stands: to others it looks
-    /// dead.
+    /// Stops the whole process (SIGSTOP), and waits until it stands: to others it looks dead.
     pub fn freeze(&self) {
         let process = self.child.id();
         watchdog::signal(process, "STOP");
@@ -236,7 +235,7 @@ impl Gateway {
         self.reap()
     }
 
-    /// Asks the process to end and waits until it has, in order.
+    /// Signals the process to end and waits until it has, in order.
     pub fn stop(self) {
         self.terminate();
         let said = self.stderr.clone();
@@ -250,7 +249,7 @@ impl Gateway {
         self.end();
     }
 
-    /// The same, and what has been said stays to be read.
+    /// The same, and its log stays readable.
     pub fn kill_in_place(&mut self) {
         self.end();
     }

@@ -1,5 +1,5 @@
-//! HTTP/1.1 by hand: what is sent is exactly what a test says, and what is shown is exactly what came.
-//! One request a connection.
+//! HTTP/1.1 by hand: a request has exactly the bytes of the test, and an answer is shown exactly as it came. One
+//! request a connection.
 
 use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Asks for a path.
+    /// Request of a path.
     #[must_use]
     pub fn get(path: &str) -> Self {
         let (path, headers) = (path.to_owned(), Vec::new());
@@ -103,7 +103,7 @@ impl Request {
         self.begin(to).answer()
     }
 
-    /// Sends it to a server that may end at any moment; `None` where it did.
+    /// Sends it to a server that may end at any moment; `None` if it did.
     #[must_use]
     pub fn try_send(&self, to: SocketAddr) -> Option<Answer> {
         self.try_begin(to)?.try_answer()
@@ -123,7 +123,7 @@ impl Request {
     }
 }
 
-/// A connection on which bytes were written and nothing was read yet. Dropping it hangs up.
+/// A connection on which bytes were written and none was read yet. Dropping it hangs up.
 #[derive(Debug)]
 pub struct Waiting(pub(crate) TcpStream);
 
@@ -154,7 +154,7 @@ impl Waiting {
         self.try_answer().expect("a whole answer")
     }
 
-    /// Waits for the whole answer; `None` where the connection ends before it.
+    /// Waits for the whole answer; `None` if the connection ends before it.
     #[must_use]
     pub fn try_answer(mut self) -> Option<Answer> {
         let (head, begun) = self.head()?;
@@ -196,11 +196,11 @@ impl Waiting {
         is_whole.then_some(answer)
     }
 
-    /// Every answer until the connection ends, interim ones too. What has no length has no body.
+    /// Every answer until the connection ends, interim ones too. An answer without a length has no body.
     ///
     /// # Panics
     ///
-    /// Where what comes is not a row of whole answers.
+    /// If the bytes are not a row of whole answers.
     #[must_use]
     pub fn answers(mut self) -> Vec<Answer> {
         let mut bytes = Vec::new();
@@ -228,7 +228,7 @@ impl Waiting {
         String::from_utf8(bytes).expect("text")
     }
 
-    /// What comes until the connection ends, and no more bytes of it than these.
+    /// Bytes until the connection ends, and at most so many.
     #[must_use]
     pub fn read(&mut self, bytes_max: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -241,7 +241,7 @@ impl Waiting {
         read_more(&mut self.0, bytes)
     }
 
-    /// Whether nothing comes for so long.
+    /// True if no byte comes for so long.
     #[must_use]
     pub fn is_silent_for(&mut self, time: Duration) -> bool {
         self.0.set_read_timeout(Some(time)).unwrap();
@@ -277,7 +277,7 @@ pub(crate) fn unchunked(mut body: &[u8]) -> (Vec<u8>, bool) {
     (text, false)
 }
 
-/// Reads what has come; `None` where the connection has ended.
+/// Reads the bytes that have come; `None` if the connection has ended.
 pub(crate) fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<()> {
     let mut more = [0; 16_384];
     match stream.read(&mut more) {

@@ -1,9 +1,9 @@
-//! What the end-to-end tests drive the gateway with: its real binary in a folder of its own, a client
-//! that shows every byte of an answer, a provider on a real socket that does as it is told, and the
-//! command line. Nothing in here knows a crate of the product: only what its users see.
+//! Harness of the end-to-end tests: the gateway's real binary in a folder of its own, a client that shows every
+//! byte of an answer, a provider on a real socket that follows a script, and the command line. It knows no crate of
+//! the product: only the interfaces of its users.
 //!
-//! Threads and blocking sockets, so that a test reads from top to bottom. Every wait ends by itself,
-//! and [`watchdog`] ends a test that does not.
+//! Threads and blocking sockets, so that a test reads from top to bottom. Every wait ends by itself, and
+//! [`watchdog`] ends a test that does not.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -47,7 +47,7 @@ pub use crate::proxy::Proxy;
 pub use crate::site::Site;
 pub use crate::upstream::{Gate, Reply, Streaming, Upstream};
 
-/// Nothing that is waited for takes this long unless it never happens.
+/// Longest wait: an event that takes longer never happens.
 pub const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A new request key.

@@ -1,5 +1,5 @@
-//! The line between gateways and a database server: an address that stays while the server behind it
-//! is another one, and that breaks a COMMIT in the middle where it was told to.
+//! The line between gateways and a database server: an address that stays while the server behind it is another
+//! one, and that breaks a COMMIT in the middle on request.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -9,17 +9,17 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How the text of a statement ends that commits.
+/// End of the text of a statement that commits.
 const COMMIT: &[u8] = b"COMMIT\0";
 
-/// Where a connection breaks that commits.
+/// Place at which a connection that commits breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// The server does not hear of the COMMIT.
+    /// The server does not receive the COMMIT.
     Before,
-    /// The server hears half of it.
+    /// The server receives half of it.
     Within,
-    /// The server has committed, and whoever asked does not hear of it.
+    /// The server has committed, and its client gets no answer.
     After,
 }
 
@@ -37,7 +37,7 @@ struct SharedState(Mutex<State>);
 struct State {
     to: PathBuf,
     cuts: VecDeque<Cut>,
-    /// How many connections were cut.
+    /// Number of connections that were cut.
     n_cut: usize,
     is_over: bool,
 }
@@ -47,7 +47,7 @@ impl SharedState {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where to break this one, if anywhere.
+    /// Place at which to break this one, if any.
     fn cut(&self) -> Option<Cut> {
         let mut state = self.state();
         let cut = state.cuts.pop_front();
@@ -89,7 +89,7 @@ impl Line {
         self.shared.state().cuts.extend(cuts);
     }
 
-    /// How many have been cut so far.
+    /// Number of cuts so far.
     #[must_use]
     pub fn n_cut(&self) -> usize {
         self.shared.state().n_cut
@@ -137,7 +137,7 @@ fn hand_on(client: &TcpStream, shared: &SharedState) {
     });
 }
 
-/// What clients say.
+/// Copies the clients' bytes.
 fn tell(
     mut client: &TcpStream,
     mut server: &UnixStream,
@@ -168,7 +168,7 @@ fn tell(
     }
 }
 
-/// What the server answers, unless nobody is to hear it.
+/// Copies the server's answer, unless it is cut.
 fn answer(mut server: &UnixStream, mut client: &TcpStream, is_cut: &AtomicBool) {
     let mut bytes = [0; 16_384];
     loop {

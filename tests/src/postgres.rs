@@ -1,5 +1,5 @@
-//! A database of its own on the PostgreSQL server of the tests, dropped afterwards. Tests that need one
-//! are named `postgres_*`: where there is no server they are skipped, and the reason is told.
+//! A database of its own on the PostgreSQL server of the tests, dropped afterwards. Tests that need one are named
+//! `postgres_*`: without a server they are skipped, and the reason is printed.
 
 use std::io::Write;
 use std::mem::ManuallyDrop;
@@ -12,9 +12,9 @@ use crate::{Config, PATIENCE, Ran, Site};
 
 /// The URL of a server whose role may make databases, without one.
 const SERVER: &str = "HOLDFAST_TEST_POSTGRES";
-/// Where the programs of the server are.
+/// Folder of the programs of the server.
 const BINARIES: &str = "HOLDFAST_TEST_POSTGRES_BINARIES";
-/// What every node of a test shares.
+/// Server secret of every node of a test.
 const SECRET: &str = "a-server-secret-of-the-tests-of-nodes";
 
 /// Wallets whose rows are not what the book makes of them, added up here from the single rows: what was
@@ -44,7 +44,7 @@ WHERE w.available <> coalesce(posted.paid_in, 0) + coalesce(moved.available, 0)
     OR w.held <> coalesce(moved.held, 0) OR w.held <> coalesce(ran.held, 0)
     OR coalesce(moved.revenue, 0) <> coalesce(ran.charged, 0) OR moved.charges <> moved.charged";
 
-/// What was moved for nothing that is known.
+/// Transfers of no known operation.
 const STRAYS: &str = "SELECT count(*) FROM transfers
     WHERE NOT EXISTS (SELECT FROM operations WHERE operations.seq = transfers.op_seq)";
 
@@ -104,7 +104,7 @@ impl Database {
         self.configure(config).set("database", "url", &url)
     }
 
-    /// Makes a role that may log in and nothing else.
+    /// Creates a role that may only log in.
     #[track_caller]
     #[must_use]
     pub fn make_role(&self) -> Role<'_> {
@@ -113,13 +113,13 @@ impl Database {
         role
     }
 
-    /// Where it is, as a configuration names it.
+    /// Address of the database, as a configuration names it.
     #[must_use]
     pub fn url(&self) -> String {
         self.url_of(&self.name)
     }
 
-    /// Runs statements as somebody else would: the rows, columns between `|`.
+    /// Runs statements as another program would: the rows, columns between `|`.
     #[track_caller]
     #[must_use]
     pub fn execute(&self, sql: &str) -> Vec<String> {
@@ -262,7 +262,7 @@ fn name() -> String {
 #[derive(Debug)]
 pub struct Role<'d> {
     database: &'d Database,
-    /// Its name, as SQL takes it without quotes.
+    /// Name of the role, as SQL takes it without quotes.
     pub name: String,
 }
 

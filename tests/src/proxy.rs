@@ -1,5 +1,5 @@
-//! A proxy between clients and a gateway, on a loopback socket: it hands bytes on as they come, and
-//! resets the connections that it was told to break, in the middle of what the gateway says.
+//! A proxy between clients and a gateway, on a loopback socket: it hands bytes on as they come, and resets chosen
+//! connections in the middle of the gateway's answer.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -24,7 +24,7 @@ struct SharedState {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Where connections go; nowhere yet, where it was started ahead of what it is before.
+    /// Target of connections; none yet, if it was started before its gateway.
     to: Option<SocketAddr>,
     /// After how many bytes of answers the next connections break.
     cuts: VecDeque<usize>,
@@ -48,7 +48,7 @@ impl Proxy {
         proxy
     }
 
-    /// A proxy before nothing yet: for a gateway that has to know its address.
+    /// A proxy without a target yet: for a gateway that has to know its address.
     #[must_use]
     pub fn ahead() -> Self {
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -82,13 +82,12 @@ impl Proxy {
         self.shared.state().to = Some(to);
     }
 
-    /// Each of the next connections is reset after so many bytes of what it is told; later ones are
-    /// left alone.
+    /// Each of the next connections is reset after so many bytes of its answer; later ones are not.
     pub fn cut_next(&self, cuts: &[usize]) {
         self.shared.state().cuts.extend(cuts);
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -100,7 +99,7 @@ impl Proxy {
         self.shared.state().told.clone()
     }
 
-    /// Waits until this connection, counted from zero, was told so many bytes.
+    /// Waits until this connection, counted from zero, has received so many bytes.
     pub fn wait_for(&self, connection: usize, bytes: usize) {
         let until = Instant::now() + PATIENCE;
         let mut state = self.shared.state();
@@ -150,14 +149,14 @@ pub(crate) fn hand_on(
         } else {
             let socket = socket2::SockRef::from(client);
             socket.set_linger(Some(Duration::ZERO)).expect("a socket");
-            // The other thread has nothing more to read, which the client does not see.
+            // The other thread has no more to read, which the client does not see.
             drop(client.shutdown(Shutdown::Read));
             drop(server.shutdown(Shutdown::Both));
         }
     });
 }
 
-/// Copies what is said; whether it came to its own end and not to the cut.
+/// Copies bytes; true if the source came to its own end and not to the cut.
 fn copy(
     mut from: &TcpStream,
     mut to: &TcpStream,
@@ -172,7 +171,7 @@ fn copy(
         if read == 0 {
             return true;
         }
-        // Before whoever hears it can look.
+        // Before the receiver can react.
         told(read);
         if to.write_all(&bytes[..read]).is_err() {
             return true;

@@ -1,5 +1,5 @@
-//! Ledgers that released versions wrote, kept as fixtures in `tests/fixtures/ledger`: whatever is written must stay
-//! readable by every later version.
+//! Ledgers that released versions wrote, kept as fixtures in `tests/fixtures/ledger`: every later version must read
+//! them.
 //!
 //! ```text
 //! tests/fixtures/ledger/
@@ -9,12 +9,13 @@
 //!   both                   holdfast.toml, exchanges.json
 //! ```
 //!
-//! A ledger has every state of an operation, postings of every kind, API keys, admin keys, people, webhooks and jobs.
-//! `exchanges.json` has each request under its key, with the answer that the release itself gave to a repetition.
-//! [`write()`] creates a ledger through the binary of a release; [`Ledger::restore`] puts a copy of one into a folder.
+//! A ledger has every state of an operation, postings of every kind, API keys, admin keys, people, webhooks and
+//! jobs. `exchanges.json` has each request under its key, with the answer that the release itself gave to a
+//! repetition. [`write()`] creates a ledger through the binary of a release; [`Ledger::restore`] puts a copy of one
+//! into a folder.
 //!
-//! A ledger is never written again, not even by its own release: a fixture that is replaced proves nothing about the
-//! rows of the day on which it was written.
+//! A ledger is never written again, not even by its own release: a fixture that is replaced proves nothing about
+//! the rows of the day on which it was written.
 
 mod administration;
 pub mod exchange;
@@ -74,7 +75,7 @@ pub struct Ledger {
     folder: PathBuf,
 }
 
-/// Operation of a ledger, and the result of asking for it again.
+/// Operation of a ledger, and the result of its repetition.
 #[derive(Debug)]
 pub struct KeptOperation {
     /// State in which the release left it.

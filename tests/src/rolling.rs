@@ -1,10 +1,10 @@
 //! Rolling updates under load: gateways as `deploy/` describes them, behind the balancer that it ships, each
-//! replaced in turn while callers ask and streams run. Nobody is told 503, no stream is cut that is shorter than
-//! the drain, and the books are in order.
+//! replaced in turn while callers send and streams run. No caller gets a 503, no stream is cut that is shorter than
+//! the drain, and the ledgers balance.
 //!
-//! The balancer is HAProxy with `deploy/haproxy.cfg`; before gateways of the chart it asks as their readiness
-//! probe does, and sends nothing twice. It differs in where it listens (a socket that it is given) and in how it
-//! learns the address of a new gateway: by its own command, where containers have names.
+//! The balancer is HAProxy with `deploy/haproxy.cfg`; before gateways of the chart it probes as their readiness
+//! probe does, and sends no request twice. Its address (a socket that it is given) and its way to learn the address
+//! of a new gateway differ: by its own command, while containers have names.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -27,12 +27,12 @@ use crate::{
     Account, Gateway, PATIENCE, Reply, Request, Site, Streaming, Upstream, request_key, watchdog,
 };
 
-/// The program; its libraries are beside it where it was unpacked and not installed.
+/// The program; its libraries are in the same folder if it was unpacked and not installed.
 const HAPROXY: &str = "HOLDFAST_TEST_HAPROXY";
 /// Gateways that serve at any time.
 const GATEWAYS: usize = 2;
 const CALLERS: usize = 18;
-/// Those of them who want streams that last: most do nothing but wait.
+/// Callers with streams that last: most only wait.
 const SLOW_CALLERS: usize = 12;
 const CHARGE: i64 = 367;
 const FUNDS: i64 = 100_000_000;
@@ -43,7 +43,7 @@ const ROUND_MAX: Duration = Duration::from_secs(120);
 const DRAINED: Duration = Duration::from_secs(3);
 const SLOWLY: &str = "Say hello slowly";
 
-/// What callers met. Anything else than these ends the update at once.
+/// Answers that callers got. Any other answer ends the update at once.
 #[derive(Debug, Default)]
 pub struct RollReport {
     /// Whole answers.
@@ -56,12 +56,12 @@ pub struct RollReport {
     pub slowest_end_ms: AtomicU64,
 }
 
-/// Replaces all gateways of one source after the other, so many times, while callers ask all of them, and
-/// checks everything; tells of each round, and gives what the callers of each source met.
+/// Replaces all gateways of one source after the other, so many times, while callers send to all of them, and
+/// checks the results; reports each round, and returns the answers of each source.
 ///
 /// # Panics
 ///
-/// Where anything is not in order.
+/// If a check fails.
 #[track_caller]
 pub fn roll(
     sources: &[Source],
@@ -99,7 +99,7 @@ pub fn roll(
     sets.into_iter().map(GatewaySet::checked).collect()
 }
 
-/// What a caller wants.
+/// Request of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wish {
     Answer,
@@ -108,8 +108,8 @@ enum Wish {
 }
 
 impl Wish {
-    /// Callers of slow streams begin with some quick ones, the more the later they come: a gateway that is asked
-    /// to end then has streams of every age.
+    /// Callers of slow streams begin with some quick ones, the more the later they come: a gateway that gets its
+    /// signal then has streams of every age.
     fn of(caller: usize, turn: usize) -> Self {
         if caller < SLOW_CALLERS {
             return if turn < caller + caller / 2 { Self::Stream } else { Self::SlowStream };
@@ -118,8 +118,8 @@ impl Wish {
     }
 }
 
-/// Gateways of one description on a database of their own, behind its balancer, and those who ask them. What
-/// stands in a slot of the balancer is the caller's; nothing stands in those of a surge at first.
+/// Gateways of one description on a database of their own, behind its balancer, and their callers. The caller
+/// decides the gateway in a slot of the balancer; slots of a surge are empty at first.
 struct GatewaySet {
     deployment: Deployment,
     upstream: Upstream,
@@ -165,7 +165,7 @@ impl GatewaySet {
         }
     }
 
-    /// Starts a gateway in a slot that is free, and waits until it is asked.
+    /// Starts a gateway in a slot that is free, and waits until it gets requests.
     fn begin(&self, slots: &mut [Option<Gateway>], slot: usize) {
         let gateway = self.deployment.start(&self.site);
         self.balancer.turn(slot, gateway.address());
@@ -181,7 +181,7 @@ impl GatewaySet {
         assert!(took < self.deployment.grace, "a supervisor would have killed it: {took:?}");
         let took_ms = u64::try_from(took.as_millis()).expect("a short time");
         self.met.slowest_end_ms.fetch_max(took_ms, Ordering::Relaxed);
-        // Somebody else may listen there soon.
+        // Another program may listen there soon.
         self.balancer.turn(slot, Upstream::absent());
     }
 
@@ -220,7 +220,7 @@ impl GatewaySet {
     }
 }
 
-/// Answers, streams, and streams that last so long where they are wanted slow.
+/// Answers, streams, and slow streams on request.
 fn replies(slow: Duration) -> Reply {
     let streamed = |pause: Duration| {
         let stream = PIECES
@@ -274,7 +274,7 @@ impl HaProxy {
         let process = command.spawn().expect("the balancer");
         watchdog::started(process.id());
         let balancer = Self { process, address, folder };
-        // It believes of every server that it is up until it has asked it.
+        // It takes every server for up until its first probe.
         balancer.wait_for(0);
         balancer
     }
@@ -344,7 +344,7 @@ fn configured(shipped: &str, stats: &Path, listens: &str, slots: usize) -> Strin
     text
 }
 
-/// Folder of the libraries of a program that was unpacked; nothing new for one that is installed.
+/// Folder of the libraries of a program that was unpacked; no new one for one that is installed.
 fn libraries(program: &Path) -> PathBuf {
     let root = program.ancestors().nth(2).expect("a folder").join("lib");
     let folders = std::fs::read_dir(&root).into_iter().flatten().flatten();

@@ -92,7 +92,7 @@ impl Site {
         self
     }
 
-    /// The same of a folder that stays where it is.
+    /// The same of a folder that stays in its place.
     pub fn set_env(&mut self, name: &str, value: impl Into<OsString>) {
         self.env.push((name.into(), value.into()));
     }
@@ -102,8 +102,8 @@ impl Site {
         self.write(CONFIG, &config.render());
     }
 
-    /// Writes a file for its owner alone: configurations for tests have secrets in them. Whoever reads meanwhile
-    /// finds the one before, whole.
+    /// Writes a file for its owner only: configurations for tests have secrets in them. A reader meanwhile finds
+    /// the one before, whole.
     pub fn write(&self, name: &str, text: &str) {
         let half = self.path(&format!("{name}.half"));
         let mut file = OpenOptions::new();
@@ -131,7 +131,7 @@ impl Site {
         self.path("holdfast-data/holdfast.db")
     }
 
-    /// Makes a wallet, puts an amount into it unless that is nothing, and issues an API key.
+    /// Creates a wallet, deposits an amount unless it is zero, and issues an API key.
     #[must_use]
     pub fn account(&self, name: &str, currency: &str, amount: &str) -> Account {
         let wallet = self.json(&["wallet", "create", name, "--currency", currency]);
@@ -172,7 +172,7 @@ impl Site {
         (micros("available_micros"), micros("held_micros"))
     }
 
-    /// Checks the whole book and says what the check said.
+    /// Verifies the whole ledger and returns the report.
     #[track_caller]
     pub fn verify(&self) -> Value {
         let verified = self.json(&["ledger", "verify"]);
@@ -234,7 +234,7 @@ impl Site {
         self.start(command)
     }
 
-    /// Starts it where it has one core, and waits until it listens. `taskset` is part of every Linux.
+    /// Starts it on one core, and waits until it listens. `taskset` is part of every Linux.
     #[must_use]
     pub fn serve_on_one_core(&self) -> Gateway {
         let status = std::fs::read_to_string("/proc/self/status").expect("a process of Linux");
@@ -302,7 +302,7 @@ impl Site {
         command
     }
 
-    /// The binary in this folder, with this environment and nothing else of the tests' own.
+    /// The binary in this folder, with this environment and no other of the tests' own.
     #[must_use]
     pub fn command(&self) -> Command {
         self.command_of(&binary())

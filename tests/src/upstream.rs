@@ -1,5 +1,5 @@
-//! A provider's server on a loopback socket that reads requests, counts them and answers each as it
-//! was told. Not an HTTP library: what it sends may be broken on purpose.
+//! A provider's server on a loopback socket that reads requests, counts them and answers each by its script. Not an
+//! HTTP library: its bytes may be broken on purpose.
 
 mod answers;
 mod frames;
@@ -24,14 +24,14 @@ pub use self::streaming::Streaming;
 pub use self::tls::Tls;
 use crate::PATIENCE;
 
-/// What the server does with a request that it has read.
+/// Reaction of the server to a request that it has read.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// Answers with this status and body, with headers that carry marks.
     Send(u16, String),
     /// Answers with 200 and a stream.
     Stream(Streaming),
-    /// Says these bytes and closes the connection.
+    /// Sends these bytes and closes the connection.
     Raw(String),
     /// Waits for the gate, then goes on.
     After(Gate, Box<Self>),
@@ -39,20 +39,20 @@ pub enum Reply {
     Late(Duration, Box<Self>),
     /// Does what is decided by what has arrived.
     Judged(Judge),
-    /// Says nothing and waits until the client hangs up.
+    /// Sends no byte and waits until the client hangs up.
     Silence,
     /// Resets the connection.
     Reset,
 }
 
 impl Reply {
-    /// A completion that says this, as [`completion`] has it.
+    /// A completion with this text, as [`completion`] has it.
     #[must_use]
     pub fn saying(text: &str) -> Self {
         Self::Send(200, completion(text).to_string())
     }
 
-    /// The one where a stream is wanted, else the other.
+    /// The one for a requested stream, else the other.
     #[must_use]
     pub fn as_wanted(streamed: Self, whole: Self) -> Self {
         Self::Judged(Judge::new(move |arrived| {
@@ -61,8 +61,8 @@ impl Reply {
         }))
     }
 
-    /// A model that does as it is told: it calls the tool that it may call until it has a result, fills the
-    /// schema that it is given, and else says this; whole or as a stream.
+    /// A model that follows its request: it calls the tool that it may call until it has a result, fills the schema
+    /// that it is given, and else answers this text; whole or as a stream.
     #[must_use]
     pub fn obeying(text: &'static str) -> Self {
         Self::Judged(Judge::new(move |arrived| obedience::obey(arrived, text)))
@@ -149,7 +149,7 @@ struct State {
     otherwise: Reply,
     arrived: Vec<ArrivedRequest>,
     hung_up: usize,
-    /// Every connection without TLS, as long as somebody talks over it.
+    /// Every connection without TLS, as long as it is in use.
     taken: Vec<Weak<TcpStream>>,
     is_over: bool,
 }
@@ -161,7 +161,7 @@ impl SharedState {
 }
 
 impl Upstream {
-    /// A server that answers every request so, unless [`Self::next`] says otherwise.
+    /// A server that answers every request so, unless [`Self::next`] has a reply.
     #[must_use]
     pub fn start(otherwise: Reply) -> Self {
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -175,14 +175,14 @@ impl Upstream {
         Self::listen(anywhere, otherwise, Some(tls))
     }
 
-    /// The same where an earlier server was.
+    /// The same at the address of an earlier server.
     #[must_use]
     pub fn start_at(address: SocketAddr, otherwise: Reply) -> Self {
         Self::listen(address, otherwise, None)
     }
 
-    /// An address where nobody listens. It is on a loopback address of this process's own, so that
-    /// nobody else begins to.
+    /// An address without a listener. It is on a loopback address of this process's own, so that no other program
+    /// begins to listen.
     #[must_use]
     pub fn absent() -> SocketAddr {
         let [high, mid, low] = match std::process::id().to_be_bytes() {
@@ -219,8 +219,8 @@ impl Upstream {
         Self { shared, address, accepting: Mutex::new(Some(accepting)) }
     }
 
-    /// Ends the server as the death of its process does: nobody listens any more, and every connection
-    /// without TLS is cut. Where it was is for another one to take.
+    /// Ends the server as the death of its process does: no listener any more, and every connection without TLS is
+    /// cut. Its address is free for another one.
     pub fn kill(&self) -> SocketAddr {
         self.end();
         let accepting = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -239,13 +239,13 @@ impl Upstream {
         drop(TcpStream::connect(self.address));
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What a provider's `base_url` is.
+    /// `base_url` of a provider for it.
     #[must_use]
     pub fn base_url(&self) -> String {
         match self.shared.tls {
@@ -259,7 +259,7 @@ impl Upstream {
         self.shared.state().next.push_back(reply);
     }
 
-    /// Every request that [`Self::next`] says nothing about gets this reply from now on.
+    /// Every request without a reply of [`Self::next`] gets this reply from now on.
     pub fn otherwise(&self, reply: Reply) {
         self.shared.state().otherwise = reply;
     }
@@ -270,7 +270,7 @@ impl Upstream {
         self.shared.state().arrived.clone()
     }
 
-    /// How many requests have arrived whole.
+    /// Number of requests that have arrived whole.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.shared.state().arrived.len()
@@ -329,9 +329,9 @@ fn serve(stream: TcpStream, shared: &SharedState) {
     }
 }
 
-/// Something to talk over that can be broken off.
+/// A connection that can be broken off.
 pub(crate) trait Line: Read + Write {
-    /// Ends the connection with a reset where that can be done.
+    /// Ends the connection with a reset if that can be done.
     fn reset(self);
 }
 
@@ -360,7 +360,7 @@ impl Line for Plain {
     }
 }
 
-/// Answers until the client hangs up or a reply says otherwise.
+/// Answers until the client hangs up or a reply ends it.
 fn talk(mut line: impl Line, shared: &SharedState) {
     while let Some(request) = read_request(&mut line) {
         let mut reply = {
@@ -398,7 +398,7 @@ fn talk(mut line: impl Line, shared: &SharedState) {
 }
 
 fn wait_for_hang_up(mut line: impl Line, shared: &SharedState) {
-    // Both an end and a reset hang up; only a client that waits on is told apart.
+    // Both an end and a reset hang up; only a client that waits on differs.
     let said = line.read(&mut [0]);
     if !said.is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
         shared.state().hung_up += 1;
@@ -406,7 +406,7 @@ fn wait_for_hang_up(mut line: impl Line, shared: &SharedState) {
     }
 }
 
-/// One request, its body by its `content-length`; nothing when the client hung up.
+/// One request, its body by its `content-length`; `None` when the client hung up.
 fn read_request(line: &mut impl Read) -> Option<ArrivedRequest> {
     let mut bytes = Vec::new();
     let mut more = [0; 16_384];

@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a test may take.
+/// Longest time of a test.
 const TEST_MAX: Duration = Duration::from_secs(90);
 
 /// Processes that were started here and not yet waited for.
@@ -55,7 +55,7 @@ pub(crate) fn started(process: u32) {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner).insert(process);
 }
 
-/// Forgets a process that has been waited for: its number may be somebody else's from now on.
+/// Forgets a process that has been waited for: its number may be another program's from now on.
 pub(crate) fn ended(process: u32) {
     STARTED.lock().unwrap_or_else(PoisonError::into_inner).remove(&process);
 }
@@ -67,11 +67,11 @@ pub(crate) fn signal(process: u32, name: &str) {
     kill.status().expect("kill is a command");
 }
 
-/// Whether every thread of a process is stopped: the signal comes to one of them first.
+/// True if every thread of a process is stopped: the signal comes to one of them first.
 pub(crate) fn stands(process: u32) -> bool {
     let threads = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
     threads.flatten().all(|thread| {
-        // A thread that has ended meanwhile does nothing either.
+        // A thread that has ended meanwhile does not run either.
         let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
         stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with('T'))
     })

@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Does what is asked for; nothing where that cannot be understood.
+/// Runs the plan of the arguments; `None` if they cannot be read.
 fn act(arguments: &[String], started: Instant) -> Option<u64> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let [kind, count, from] = arguments[..] else { return None };

@@ -1,10 +1,10 @@
-//! Calls through a gateway behind a gateway, over connections that break at any byte, and past the
-//! deaths of either.
+//! Calls through a gateway upstream of a gateway, over connections that break at any byte, and past the deaths of
+//! either.
 //!
-//! Checks: each call ends with the whole answer or with `outcome_unknown`, it ran once at
-//! most by its own body, what was answered was paid once at each gateway, and what was not is paid at the inner
-//! alone, where it ran. A call that was cancelled at the outer ends there with what had arrived, or with nothing;
-//! nothing of it is held, and it runs no more, at either gateway.
+//! Checks: each call ends with the whole answer or with `outcome_unknown`, it ran once at most by its own body, an
+//! answer was paid once at each gateway, and a call without one is paid only at the inner, if it ran there. A call
+//! that was cancelled at the outer ends there with the text that had arrived, or with none; no amount of it is
+//! held, and it does not run any more, at either gateway.
 
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,7 @@ const CANCEL_EVERY: u32 = 7;
 struct Tally {
     /// Calls, each with a body of its own.
     calls: i64,
-    /// Those with a whole answer, paid in full at both gateways.
+    /// Calls with a whole answer, paid in full at both gateways.
     answered: i64,
     /// Charge of those that were cancelled at the outer.
     cancelled_micros: i64,
@@ -35,7 +35,7 @@ struct Tally {
     cancelled: i64,
 }
 
-/// Makes so many calls; `tell` hears of progress.
+/// Makes so many calls; `tell` receives the progress.
 pub fn chain(calls: u32, seed: u64, mut tell: impl FnMut(u32)) {
     let mut dice = Dice(seed);
     let mut chain = Chain::start(
@@ -100,7 +100,7 @@ pub fn chain(calls: u32, seed: u64, mut tell: impl FnMut(u32)) {
     assert!(is_few || tally.cancelled_micros < in_full, "no cancel cut a call: {tally:?}");
 }
 
-/// Asks the outer to cancel a call, which may not have arrived there yet.
+/// Sends the outer a cancel of a call, which may not have arrived there yet.
 fn cancel(chain: &Chain, key: &str) {
     let path = format!("/v1/operations/{key}/cancel");
     let asking = Request::post(&path, "").bearer(&chain.outer.account.key);
@@ -108,7 +108,7 @@ fn cancel(chain: &Chain, key: &str) {
     assert!([200, 202, 404].contains(&answer.status), "{answer:?}");
 }
 
-/// Charge at the outer of a call that was cancelled, and that has ended with whatever answer.
+/// Charge at the outer of a call that was cancelled, and that has ended with any answer.
 fn charge_of_cancelled(chain: &Chain, key: &str) -> i64 {
     let look = || {
         let path = format!("/v1/operations/{key}");

@@ -1,8 +1,8 @@
-//! Calls without keys through a sidecar, over connections that break at any byte on both sides of it,
-//! and past the deaths of the sidecar and of the gateway.
+//! Calls without keys through a sidecar, over connections that break at any byte on both sides of it, and past the
+//! deaths of the sidecar and of the gateway.
 //!
-//! What is checked: each call ends with the whole answer or with one clear error, it ran once at most
-//! (where calls differ, by its body), and what was answered is what was paid.
+//! Checks: each call ends with the whole answer or with one clear error, it ran once at most (by its body, if calls
+//! differ), and the sum of the charges is that of the answers.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -15,21 +15,21 @@ use crate::{Account, Config, Gateway, PATIENCE, Proxy, Reply, Request, Site, Str
 
 const PIECES: [&str; 2] = ["Good ", "day"];
 const SAID: &str = "Good day";
-/// What the upstream's usual completion costs.
+/// Charge of the upstream's usual completion.
 const CHARGE: i64 = 367;
-/// What the wallet is filled with, in whole units and in micros.
+/// Deposit of the wallet, in whole units and in micros.
 const FUNDS: (&str, i64) = ("1000", 1_000_000_000);
 /// About as many bytes as an answer has.
 const ANSWER: u64 = 800;
-/// Every so often something is killed while a call is under way.
+/// Calls between two kills; a kill comes while a call is under way.
 pub(super) const KILL_EVERY: u32 = 10;
 /// The longest time from a call to a death.
 pub(super) const KILL_MS_MAX: u64 = 30;
 
-/// What happens to calls besides cuts.
+/// Faults of calls besides cuts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deaths {
-    /// Nothing, and all calls are alike.
+    /// No faults, and all calls are equal.
     None,
     /// The sidecar or the gateway is killed now and then.
     Now,
@@ -81,7 +81,7 @@ impl Line {
     }
 }
 
-/// Makes so many calls; `tell` hears of progress.
+/// Makes so many calls; `tell` receives the progress.
 pub fn cut(calls: u32, seed: u64, deaths: Deaths, mut tell: impl FnMut(u32)) {
     let mut dice = Dice(seed);
     let mut line = Line::new();
@@ -140,8 +140,8 @@ fn check(line: &Line, calls: u32, answered: i64) {
     line.site.verify();
 }
 
-/// Checks that no body has run twice, where each is one call's alone. The sum of all runs would let a
-/// second run of one call pass for that of another, which its gateway's death has left without one.
+/// Checks that no body has run twice, if each is of one call. The sum of all runs would let a second run of one
+/// call pass for that of another, which its gateway's death has left without one.
 pub(super) fn check_bodies(upstream: &Upstream) {
     let mut seen = BTreeSet::new();
     for arrived in upstream.arrived() {
@@ -157,14 +157,14 @@ pub(super) fn request(account: &Account, text: &str, is_streamed: bool) -> Reque
     Request::completion(&account.key, "", body.to_string()).without("Idempotency-Key")
 }
 
-/// How a call has ended for its client.
+/// End of a call for its client.
 pub(super) enum CallOutcome {
     Whole(String),
     /// With this code.
     Error(String),
 }
 
-/// A client that asks until it has an answer or an error, as an SDK does: its retries are marked.
+/// A client that repeats its request until it has an answer or an error, as an SDK does: its retries are marked.
 pub(super) fn ask(request: &Request, front: std::net::SocketAddr) -> CallOutcome {
     let until = Instant::now() + PATIENCE;
     let mut tries = 0;
@@ -174,7 +174,7 @@ pub(super) fn ask(request: &Request, front: std::net::SocketAddr) -> CallOutcome
         tries += 1;
         let told = request.try_begin(front).map(|mut waiting| waiting.rest()).unwrap_or_default();
         let Some((head, body)) = told.split_once("\r\n\r\n") else {
-            // Nobody is there yet.
+            // No process listens yet.
             std::thread::sleep(Duration::from_millis(10));
             continue;
         };
@@ -186,7 +186,7 @@ pub(super) fn ask(request: &Request, front: std::net::SocketAddr) -> CallOutcome
         if is_whole && !head.starts_with("HTTP/1.1 503") {
             return said(body);
         }
-        // A stream that broke in the middle says why.
+        // A stream that broke in the middle has the reason.
         if let Some(code) = error(body) {
             return CallOutcome::Error(code);
         }

@@ -28,12 +28,12 @@ impl Fleet {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many places there are.
+    /// Number of places.
     pub(super) fn places(&self) -> usize {
         self.nodes().len()
     }
 
-    /// Where nobody is.
+    /// Places without a gateway.
     pub(super) fn empty(&self) -> Vec<usize> {
         let nodes = self.nodes();
         (0..nodes.len()).filter(|at| nodes[*at].gateway.is_none()).collect()
@@ -44,25 +44,25 @@ impl Fleet {
         self.nodes()[place].gateway = Some(gateway);
     }
 
-    /// Takes the gateway out of its place, where nobody finds it any more; and whether requests are
-    /// without their answers there.
+    /// Takes the gateway out of its place, so that no request finds it any more; true if requests are without their
+    /// answers there.
     pub(super) fn take(&self, place: usize) -> Option<(Gateway, bool)> {
         let node = &mut self.nodes()[place];
         let has_flying = !node.flying.is_empty();
         Some((node.gateway.take()?, has_flying))
     }
 
-    /// Whether an armed step has stopped a thread of this one.
+    /// True if an armed step has stopped a thread of this one.
     pub(super) fn is_stopped(&self, place: usize) -> bool {
         self.nodes()[place].gateway.as_ref().is_some_and(Gateway::is_stopped)
     }
 
-    /// Whether the gateway in a place has logged this.
+    /// True if the gateway in a place has logged this.
     pub(super) fn has_said(&self, place: usize, text: &str) -> bool {
         self.nodes()[place].gateway.as_ref().is_some_and(|gateway| gateway.said().contains(text))
     }
 
-    /// Stops a process as a whole, and says whose requests it has.
+    /// Stops a process as a whole, and returns its requests.
     pub(super) fn freeze(&self, place: usize) -> Vec<usize> {
         let node = &mut self.nodes()[place];
         node.gateway.as_ref().expect("it runs").freeze();
@@ -77,7 +77,7 @@ impl Fleet {
         node.is_frozen = false;
     }
 
-    /// Sends a key to any that runs: which, and its address. Nothing where none does.
+    /// Sends a key to any that runs: its place and address. `None` if none runs.
     pub(super) fn board(&self, at: usize, any: u64) -> Option<(usize, SocketAddr)> {
         let mut nodes = self.nodes();
         let running: Vec<(usize, SocketAddr)> = nodes
@@ -101,7 +101,7 @@ impl Fleet {
         }
     }
 
-    /// Where those are that run.
+    /// Addresses of the running gateways.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let nodes = self.nodes();
         nodes.iter().filter_map(|node| Some(node.gateway.as_ref()?.address())).collect()

@@ -1,5 +1,5 @@
-//! What a caller has heard, whole or in part, as JSON or as a stream: enough to say whether two answers
-//! are the same one, and nothing that depends on how they travelled.
+//! Answer as a caller received it, whole or in part, as JSON or as a stream: enough to compare two answers, without
+//! anything that depends on the transport.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::events::{DONE, chunk};
 use crate::http::unchunked;
 use crate::{Answer, Waiting};
 
-/// What came before the connection ended.
+/// Bytes before the connection ended.
 #[derive(Debug)]
 pub(super) enum Delivery {
     /// All of an answer.
@@ -25,18 +25,18 @@ pub(super) struct WholeAnswer {
     pub(super) status: u16,
     /// Status and headers, as they came.
     pub(super) head: Answer,
-    /// The exact bytes, where they were not a stream.
+    /// The exact bytes, if they were not a stream.
     pub(super) body: Option<Vec<u8>>,
-    /// What it says, in either form.
+    /// Content, in either form.
     pub(super) gist: Value,
 }
 
 /// The beginning of an answer.
 #[derive(Debug, Default)]
 pub(super) struct Part {
-    /// What the model said.
+    /// Text of the model.
     pub(super) text: String,
-    /// Whether the end of the model's answer was told.
+    /// True if the end of the model's answer was received.
     pub(super) has_end: bool,
 }
 
@@ -48,7 +48,7 @@ impl Delivery {
         (heard, bytes.len() >= bytes_max)
     }
 
-    /// Nothing where not even a head has come.
+    /// `None` if not even a head has come.
     fn of(bytes: &[u8]) -> Option<Self> {
         let head_end = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
         let (head, body) = bytes.split_at(head_end);
@@ -84,8 +84,8 @@ impl fmt::Debug for WholeAnswer {
 }
 
 impl WholeAnswer {
-    /// Whether it only says to come again: the store does not work now, or nothing has run. It is told
-    /// as that.
+    /// True if it only requests a later retry: the store does not work now, or no call has run. Its status has to
+    /// fit that.
     pub(super) fn is_for_now(&self) -> bool {
         let is_told = matches!(
             self.gist["code"].as_str(),
@@ -98,12 +98,12 @@ impl WholeAnswer {
         is_told
     }
 
-    /// Whether it says that somebody else had it first.
+    /// True if another request had it first.
     pub(super) fn is_replayed(&self) -> bool {
         self.head.header("idempotent-replayed") == Some("true")
     }
 
-    /// What both are has to be the same.
+    /// Parts that are in both have to be equal.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let bodies = self.body.as_ref().zip(other.body.as_ref());
         self.status == other.status
@@ -137,7 +137,7 @@ fn streamed(head: Answer, body: &[u8]) -> Delivery {
     Delivery::Part(Part { text, has_end: !gist["finish_reason"].is_null() })
 }
 
-/// The status that an error has where nothing was told before it.
+/// Status of an error without a byte before it.
 fn status(error: &Value) -> u16 {
     match error["code"].as_str() {
         Some("provider_refused") => 422,

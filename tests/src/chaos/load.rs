@@ -19,30 +19,30 @@ use crate::{Account, Config, PATIENCE, Request, Site, Upstream};
 const CLIENTS: usize = 6;
 /// Keys that a load adds, for each gateway.
 const NEW_KEYS: usize = 24;
-/// How many gateways share a database.
+/// Number of gateways on one database.
 const NODES: usize = 3;
-/// What they are told of each other's life: short, for tests that wait for its end, and far longer
-/// than a slow machine keeps a heartbeat waiting.
+/// Lease of the nodes: short, for tests that wait for its end, and far longer than a slow machine keeps a heartbeat
+/// waiting.
 pub(super) const LEASE: Duration = Duration::from_secs(4);
 const HEARTBEAT: Duration = Duration::from_millis(500);
 pub(super) const GRACE: Duration = Duration::from_secs(1);
-/// How long a caller waits who was turned away for now.
+/// Pause of a caller who was turned away for now.
 const TURNED_AWAY: Duration = Duration::from_millis(50);
 /// Wallets that pay, and API keys: the last wallet has two.
 const WALLETS: [&str; 3] = ["north", "south", "west"];
-/// What is put into each wallet, as it is spelled and in micros.
+/// Deposit of each wallet, as it is spelled and in micros.
 pub(super) const FUNDS: (&str, i64) = ("1000.00", 1_000_000_000);
 
-/// What came of one request.
+/// Outcome of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SendOutcome {
     /// Its key has its answer.
     Final,
-    /// Its caller asks again, as it would anyway.
+    /// Its caller repeats it, as it would anyway.
     Again,
-    /// Its caller asks again in a moment: nothing is known to be wrong with the key.
+    /// Its caller repeats it in a moment: no fault of the key is known.
     TurnedAway,
-    /// Whoever served it is gone.
+    /// The gateway that served it is gone.
     Cut,
 }
 
@@ -53,13 +53,13 @@ pub(super) struct World {
     pub(super) fleet: Fleet,
     pub(super) topology: Topology,
     pub(super) database: Option<Database>,
-    /// The server of that database, where it is the world's own.
+    /// The server of that database, if it is the world's own.
     pub(super) supply: Option<Supply>,
     pub(super) site: Site,
     pub(super) accounts: Vec<Account>,
     pub(super) runbook: Runbook,
     keys: Mutex<Vec<Key>>,
-    /// Keys that somebody has hung up on since the last kill.
+    /// Keys whose callers have hung up since the last kill.
     left: Mutex<BTreeSet<usize>>,
     pub(super) sent: AtomicU64,
     pub(super) streams: AtomicU64,
@@ -67,7 +67,7 @@ pub(super) struct World {
     pub(super) begun: AtomicU64,
     pub(super) answers: AtomicU64,
     pub(super) turned_away: AtomicU64,
-    /// Whether what is sent or answered now may end unknown, whatever is known of its node.
+    /// True if requests and answers of now may end unknown, whatever is known of their node.
     pub(super) is_in_doubt: AtomicBool,
     _upstream: Upstream,
 }
@@ -140,7 +140,7 @@ impl World {
                 }
             }
         });
-        // Only now: its last answers were heard.
+        // Only now: its last answers were received.
         self.doubt(false);
     }
 
@@ -157,11 +157,11 @@ impl World {
                 self.start_all();
                 work.add(self.plan(dice));
                 self.edit_limits(dice);
-                // The fault itself, at a moment of its own: nothing is waited for.
+                // The fault itself, at a moment of its own, without a wait.
                 sleep(time);
             }
             Moment::At(step, nth, around) => {
-                // Where it runs it is killed here, and runs again with a step that is armed.
+                // The running process is killed here, and runs again with a step that is armed.
                 self.kill(victim, report);
                 self.fleet.place(victim, self.site.serve_until(&format!("{step}:{nth}")));
                 self.start_all();
@@ -239,7 +239,7 @@ impl World {
         report.cutting += u32::from(has_flying);
     }
 
-    /// Those may have run for nobody, and those that were hung up on.
+    /// Those may have run without a reader, and those whose callers hung up.
     fn cut(&self, flying: Vec<usize>) {
         let left = std::mem::take(&mut *self.left());
         let mut keys = self.keys();
@@ -248,7 +248,7 @@ impl World {
         }
     }
 
-    /// What is sent: everything without a final answer, what is new, a few old keys.
+    /// Requests of a load: those without a final answer, new ones, a few old keys.
     pub(super) fn plan(&self, dice: &mut Dice) -> VecDeque<usize> {
         let accounts = self.accounts.len();
         let mut keys = self.keys();
@@ -259,7 +259,7 @@ impl World {
         for (at, key) in keys.iter().enumerate() {
             if key.told.is_none() {
                 work.push_back(at);
-                // Two clients ask for it at once.
+                // Two clients send it at once.
                 if dice.one_in(4) {
                     work.push_back(at);
                 }
@@ -271,15 +271,15 @@ impl World {
         work
     }
 
-    /// Sends what there is to send, for as long as somebody serves.
+    /// Sends the planned requests, for as long as a gateway serves.
     fn send_all(&self, work: &Work) {
         while let Some(at) = work.next() {
             let way = self.keys()[at].way();
             match (self.send(at, way), self.topology) {
                 (SendOutcome::Final, _) => {}
-                // Its caller asks again at once.
+                // Its caller sends it again at once.
                 (SendOutcome::Again, _) => work.add([at]),
-                // Nobody is there until the next load, or there are others.
+                // No gateway serves until the next load, or there are others.
                 (SendOutcome::Cut, Topology::File) => return,
                 (SendOutcome::Cut, Topology::Nodes | Topology::Server | Topology::Clocks) => {
                     work.add([at]);
@@ -292,7 +292,7 @@ impl World {
         }
     }
 
-    /// Asks for one key, whoever serves.
+    /// Sends one key to any gateway that serves.
     pub(super) fn send(&self, at: usize, way: Way) -> SendOutcome {
         let Some((place, address)) = self.fleet.board(at, way.whom) else {
             return SendOutcome::Cut;

@@ -1,8 +1,8 @@
-//! Every step of a request, alone: one caller, one key, one process on a shared database that is killed
-//! there, or stopped past its lease and resumed; then every way in which the key comes to rest.
+//! Every step of a request by itself: one caller, one key, one process on a shared database that is killed there,
+//! or stopped past its lease and resumed; then every way in which the key comes to rest.
 //!
-//! Each cell has a wallet of its own, so that what it cost is known to the micro, and an upstream that
-//! is asked how often the key came there.
+//! Each cell has a wallet of its own, so that its charge is known to the micro, and an upstream that counts the
+//! arrivals of the key.
 
 mod cell;
 
@@ -18,10 +18,10 @@ use crate::{Config, Gateway, Reply, Site, Upstream};
 
 /// Processes of one stage, so that a server has connections for all of them.
 const CELLS_AT_ONCE: usize = 24;
-/// How long results are kept where they are to be deleted.
+/// Retention of results in cells that wait for their deletion.
 const KEPT: Duration = Duration::from_secs(1);
 
-/// What is done to the process at its step.
+/// Fault of the process at its step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// SIGKILL.
@@ -30,7 +30,7 @@ pub enum Fault {
     Frozen,
 }
 
-/// Who brings the key to rest.
+/// Process or caller that brings the key to rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// A caller at the same node: the same name again, or the resumed process.
@@ -39,7 +39,7 @@ pub enum Retry {
     Other,
     /// No caller: the other nodes by themselves.
     Reconciler,
-    /// Nobody, for longer than anything waits: no caller and no other node. Then a node starts.
+    /// None, for longer than any timeout: no caller and no other node. Then a node starts.
     Nobody,
     /// Four callers at two nodes, just when these take over by themselves.
     Racing,
@@ -71,7 +71,7 @@ pub fn shuffled(seed: u64) -> Vec<Cell> {
     cells
 }
 
-/// Each step with this fault once, and each retry twice: which with which, the seed says.
+/// Each step with this fault once, and each retry twice, in pairs that the seed chooses.
 #[must_use]
 pub fn some_cells(fault: Fault, seed: u64) -> Vec<Cell> {
     let mut dice = Dice(seed);
@@ -83,7 +83,7 @@ pub fn some_cells(fault: Fault, seed: u64) -> Vec<Cell> {
     ROWS.into_iter().enumerate().map(cell).collect()
 }
 
-/// Tries all of these; ends the test at the first thing that is wrong. `tell` hears of progress.
+/// Tries all of these; ends the test at the first failure. `tell` receives the progress.
 pub fn try_cells(cells: &[Cell], mut tell: impl FnMut(usize)) {
     let of = |wanted: fn(Retry) -> bool| -> Vec<Cell> {
         cells.iter().copied().filter(|cell| wanted(cell.retry)).collect()
@@ -101,7 +101,7 @@ pub fn try_cells(cells: &[Cell], mut tell: impl FnMut(usize)) {
     in_stages(&late, 1, after_a_purge, &mut ended);
 }
 
-/// Tries these, a few at once, beside so many nodes that nothing happens to.
+/// Tries these, a few at once, together with so many nodes without a fault.
 fn in_stages(
     cells: &[Cell],
     nodes: usize,
@@ -116,7 +116,7 @@ fn in_stages(
     }
 }
 
-/// A database, and nodes on it that nothing happens to.
+/// A database, and nodes on it without a fault.
 #[derive(Debug)]
 struct Stage {
     nodes: Vec<Gateway>,
@@ -166,7 +166,7 @@ fn beside_others(stage: &Stage, cells: &[Cell]) {
     });
 }
 
-/// Nothing else lives, until long after others would have taken over.
+/// No other process lives, until long after others would have taken over.
 fn alone_for_long(stage: &Stage, cells: &[Cell]) {
     let struck = parallel(cells.to_vec(), |cell| Struck::strike(stage, cell));
     std::thread::sleep(LEASE + GRACE);

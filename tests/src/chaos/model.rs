@@ -1,5 +1,5 @@
-//! What a logical request is to come to: decided before it is sent, known to its caller and to the
-//! upstream, and to nobody in between.
+//! Expected outcome of a logical request: decided before it is sent, known to its caller and to the upstream, and
+//! to no process in between.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,18 +14,18 @@ use crate::config::ACME;
 use crate::upstream::{ArrivedRequest, Judge, Streaming, completion, error};
 use crate::{Reply, Upstream};
 
-/// What every completion costs before its own tokens: 60 input, 40 cached, 7 a request.
+/// Charge of every completion before its own tokens: 60 input, 40 cached, 7 a request.
 const CHARGE_FIXED: i64 = 167;
-/// What a token of it costs.
+/// Charge of a token of it.
 const CHARGE_PER_TOKEN: i64 = 10;
-/// How long the model takes, at most.
+/// Longest time of the model.
 const MODEL_MS_MAX: u64 = 30;
-/// Where a key is parted.
+/// Place at which a key is parted.
 const HALF: usize = 18;
 /// More bytes than any answer has.
 const ANSWER_BYTES_MAX: u64 = 2_000;
 
-/// What the upstream does with a request.
+/// Reaction of the upstream to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Does {
     /// Answers.
@@ -40,13 +40,13 @@ pub(super) enum Does {
     Break,
 }
 
-/// How one request asks for the answer.
+/// Form of one request for the answer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Way {
     pub(super) is_streamed: bool,
     /// After how many bytes its caller hangs up.
     pub(super) hang_up: Option<usize>,
-    /// Which of those that serve it asks: any number.
+    /// Gateway of those that serve it: any number.
     pub(super) whom: u64,
 }
 
@@ -64,24 +64,24 @@ impl Does {
     }
 }
 
-/// One logical request.
+/// Logical request.
 #[derive(Clone)]
 pub(super) struct Key {
     pub(super) id: String,
-    /// Which account pays.
+    /// Account that pays.
     pub(super) account: usize,
     does: Does,
     /// The model's tokens.
     tokens: i64,
-    /// How long the model takes.
+    /// Time of the model.
     millis: u64,
-    /// How its requests ask.
+    /// Forms of its requests.
     ways: Dice,
     /// The final answer that was given first.
     pub(super) told: Option<WholeAnswer>,
-    /// Whether the end of an answer was told to somebody who did not get the whole.
+    /// True if the end of an answer was sent to a caller who did not get the whole.
     has_end: bool,
-    /// Whether a request of it was ever without its answer when its gateway died.
+    /// True if a request of it was ever without its answer when its gateway died.
     pub(super) cut: bool,
 }
 
@@ -124,14 +124,14 @@ impl Key {
         }
     }
 
-    /// How its next request asks.
+    /// Form of its next request.
     pub(super) fn way(&mut self) -> Way {
         let bytes = usize::try_from(self.ways.below(ANSWER_BYTES_MAX)).expect("few");
         let hang_up = self.ways.one_in(4).then_some(bytes);
         Way { is_streamed: self.ways.one_in(2), hang_up, whom: self.ways.next() }
     }
 
-    /// The request's body, which also tells the upstream what to do.
+    /// The request's body, which also contains the reaction of the upstream.
     pub(super) fn body(&self, is_streamed: bool) -> String {
         let (id, does, tokens, millis) = (&self.id, self.does.label(), self.tokens, self.millis);
         let orders = format!("{id} {does} {tokens} {millis}");
@@ -143,26 +143,26 @@ impl Key {
         body.to_string()
     }
 
-    /// What its caller has to pay where it is answered.
+    /// Charge of its caller if it is answered.
     fn charge(&self) -> i64 {
         CHARGE_FIXED + CHARGE_PER_TOKEN * self.tokens
     }
 
-    /// What was paid for it.
+    /// Charge that was paid for it.
     pub(super) fn paid(&self) -> i64 {
         if self.told.as_ref().is_some_and(|told| told.status == 200) { self.charge() } else { 0 }
     }
 
-    /// Takes in what was told of an answer before its connection ended.
+    /// Takes in the received part of an answer before its connection ended.
     pub(super) fn hear(&mut self, part: &Part) {
         assert!(self.says().starts_with(&part.text), "{self:?} was told {part:?}");
         assert!(!part.has_end || part.text == self.says(), "{self:?} was told {part:?}");
-        // An end is told once it is settled, and then the answer is there for ever.
+        // An end is sent once it is settled, and then the answer is there for ever.
         self.has_end |= part.has_end;
     }
 
-    /// Takes an answer in: it fits what the request does, and is the one that was given before, to
-    /// whoever asked after that (`again`) or at the same time. Says whether it was final.
+    /// Takes an answer in: it fits the reaction of the request, and equals the one that was given before, to
+    /// requests after that (`again`) or at the same time. True if it was final.
     pub(super) fn tell(&mut self, answer: WholeAnswer, again: bool) -> bool {
         let (head, gist) = (&answer.head, &answer.gist);
         let is_final = match (answer.status, self.does) {
@@ -210,12 +210,12 @@ impl Key {
     }
 }
 
-/// The first half of what is said for a key.
+/// The first half of the text for a key.
 fn begun(id: &str) -> Streaming {
     Streaming::new().opening().text("Done: ").text(&id[..HALF])
 }
 
-/// What was sent upstream for each key: how often, and how often that proved to be no run.
+/// Requests upstream for each key: their number, and the number that proved not to be a run.
 #[derive(Debug, Clone, Copy, Default)]
 struct Runs {
     arrived: u64,
@@ -227,7 +227,7 @@ struct Runs {
 pub(super) struct Runbook(Arc<Mutex<BTreeMap<String, Runs>>>);
 
 impl Runbook {
-    /// A server that does as it is told and writes it down.
+    /// A server that reacts as its requests say, and records them.
     pub(super) fn upstream(&self) -> Upstream {
         let book = self.clone();
         Upstream::start(Reply::Judged(Judge::new(move |arrived| book.judge(arrived))))
@@ -268,7 +268,7 @@ impl Runbook {
         Reply::Late(time, Box::new(reply))
     }
 
-    /// Everything that was sent is in order: nothing ran twice, and what was paid for has run.
+    /// All requests are in order: none ran twice, and each paid one has run.
     pub(super) fn check(&self, keys: &[Key]) {
         let book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for key in keys {
@@ -281,7 +281,7 @@ impl Runbook {
         }
     }
 
-    /// How many requests have arrived.
+    /// Number of requests that have arrived.
     pub(super) fn arrived(&self) -> u64 {
         let book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         book.values().map(|runs| runs.arrived).sum()

@@ -1,6 +1,6 @@
-//! Callers on three nodes who all want the same key, and keys that all want the same funds.
+//! Callers on three nodes with one key, and keys that compete for the same funds.
 //!
-//! What is checked is what each of them was told, what the upstream was sent, and what was paid.
+//! Checks compare the answer of each caller, the requests upstream, and the charges.
 
 use std::sync::{Barrier, Mutex};
 
@@ -11,25 +11,25 @@ use crate::config::ACME;
 use crate::postgres::Database;
 use crate::{Account, Config, Gateway, Reply, Request, Site, Upstream};
 
-/// How many gateways share a database.
+/// Number of gateways on one database.
 const NODES: usize = 3;
-/// How many callers share a key.
+/// Number of callers of one key.
 const RACERS: usize = 64;
-/// What the upstream's usual completion costs.
+/// Charge of the upstream's usual completion.
 const CHARGE: i64 = 367;
-/// What the wallet of a round is filled with, in whole units and in micros.
+/// Deposit of the wallet of a round, in whole units and in micros.
 const FUNDS: (&str, i64) = ("100000", 100_000_000_000);
 
-/// Nodes that nothing happens to.
+/// Nodes without a fault.
 #[derive(Debug)]
 pub struct Track {
     /// The nodes.
     pub nodes: Vec<Gateway>,
-    /// What answers them.
+    /// Server of their provider.
     pub upstream: Upstream,
-    /// Where they keep their book.
+    /// Database of their ledger.
     pub database: Database,
-    /// What they are administered by.
+    /// Folder of their administration.
     pub site: Site,
     /// An account with enough for all.
     pub account: Account,
@@ -49,7 +49,7 @@ impl Track {
         Self { nodes, upstream, database, site, account }
     }
 
-    /// So many rounds, each of one key that all want at once; `tell` hears of progress.
+    /// So many rounds, each of one key for all callers at once; `tell` receives the progress.
     pub fn race(&self, rounds: usize, mut tell: impl FnMut(usize)) {
         for round in 1..=rounds {
             let runs = self.upstream.runs();
@@ -102,7 +102,7 @@ impl Track {
         Request::completion(&self.account.key, key, body.to_string())
     }
 
-    /// So many were paid for, and the book says the same.
+    /// So many were charged, and the ledger has the same.
     fn check(&self, paid: usize) {
         let paid = i64::try_from(paid).expect("few") * CHARGE;
         assert_eq!(self.site.balance(&self.account), (FUNDS.1 - paid, 0));

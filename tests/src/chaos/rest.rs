@@ -12,9 +12,9 @@ use crate::{PATIENCE, Request};
 
 /// Clients that retry at once.
 const CLIENTS: usize = 6;
-/// What one client asks for one key, at most: it hangs up once, and is turned away once.
+/// Most requests of one client for one key: it hangs up once, and is turned away once.
 const TRIES_MAX: u32 = 4;
-/// How long a client waits that was turned away for now.
+/// Pause of a client that was turned away for now.
 const TURNED_AWAY: Duration = Duration::from_millis(100);
 
 impl World {
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// Every key is asked for until it has its final answer, by two clients at once.
+    /// Two clients at once repeat every key until it has its final answer.
     fn retry(&self, all: &[usize]) {
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -64,7 +64,7 @@ impl World {
         let mut tries = 0;
         while tries < TRIES_MAX && Instant::now() < until {
             let way = self.keys()[at].way();
-            // Whoever hung up stays the next time.
+            // A client that hung up stays the next time.
             let hang_up = way.hang_up.filter(|_bytes| tries == 0);
             match self.send(at, Way { hang_up, ..way }) {
                 SendOutcome::Final => return,
@@ -78,7 +78,7 @@ impl World {
         panic!("{:?} has no end", self.keys()[at]);
     }
 
-    /// What the wallets say is what the callers were told, to the micro, and nothing is held.
+    /// The wallets have the sums of the callers' answers, to the micro, and no holds.
     fn check_sums(&self) {
         let mut paid: BTreeMap<&str, i64> = BTreeMap::new();
         for key in self.keys().iter() {

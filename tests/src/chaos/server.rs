@@ -13,21 +13,21 @@ use crate::{PATIENCE, Request};
 
 /// COMMITs that one fault cuts.
 const CUTS: usize = 8;
-/// How long a server is away, at most, beside the time that it takes to start.
+/// Longest outage of a server, besides the time that it takes to start.
 const AWAY_MS_MAX: u64 = 1_500;
-/// How long its clock is wrong, at most.
+/// Longest time with a wrong clock.
 const WRONG_MS_MAX: u64 = 6_000;
-/// What is done to it.
+/// Fault of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blow {
     /// Connections break in the middle of a COMMIT.
     CommitsCut,
-    /// It is killed and started again.
+    /// Killed and started again.
     Killed,
-    /// It is killed, and its synchronous standby takes its place.
+    /// Killed, and replaced by its synchronous standby.
     Promoted,
-    /// Its synchronous standby takes its place while it lives, and nodes are still connected to it. It is
-    /// killed when all of them have found the other one.
+    /// Replaced by its synchronous standby while it lives, and nodes are still connected to it. It is killed when
+    /// all of them have found the other one.
     SwitchedOver,
     /// Its clock is set an hour forward or back, and right again a few seconds later.
     ClockStepped,
@@ -96,7 +96,7 @@ impl World {
         }
     }
 
-    /// Cuts a few, each anywhere, and says how many came to it.
+    /// Cuts a few, each at any place, and returns the number of those that happened.
     fn cut_commits(&self, dice: &mut Dice, line: &Line, work: &Work) -> u32 {
         let before = line.n_cut();
         let kinds = [Cut::Before, Cut::Within, Cut::After];
@@ -125,7 +125,7 @@ impl World {
         told[0].parse().expect("a number")
     }
 
-    /// Nodes that are to be hours apart say so.
+    /// Nodes whose clocks are to be hours apart report it.
     pub(super) fn check_clocks(&self) {
         if self.supply.as_ref().is_none_or(|supply| supply.clocks.is_none()) {
             return;
@@ -140,7 +140,7 @@ impl World {
     }
 
     /// While a server is away or its clock is wrong, nodes may believe each other dead, and a gateway whose files
-    /// were removed commits nothing: what they have in flight may end unknown, and is checked for everything else.
+    /// were removed commits no change: requests in flight may end unknown, and are checked in every other respect.
     pub(super) fn doubt(&self, is_in_doubt: bool) {
         self.is_in_doubt.store(is_in_doubt, Ordering::Release);
         if is_in_doubt {

@@ -1,4 +1,4 @@
-//! What a request leaves behind at each of its steps: the rows that kills and stops are judged by.
+//! State after each step of a request: the rows by which kills and stops are judged.
 
 /// The names of the steps at which a gateway can be stopped.
 pub const STEPS: [&str; 9] = [
@@ -13,14 +13,14 @@ pub const STEPS: [&str; 9] = [
     "batch_committed",
 ];
 
-/// What a caller finds after a kill.
+/// State that a caller finds after a kill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RetryOutcome {
-    /// Nothing was bound: the retry runs.
+    /// The key was not bound: the retry runs.
     NotBound,
-    /// It may have run: nobody pays, and it never runs again.
+    /// Outcome unknown: no charge, and it never runs again.
     Unknown,
-    /// It was settled: the retry gets the answer that was never told.
+    /// It was settled: the retry gets the answer that was never sent.
     Settled,
 }
 
@@ -29,11 +29,11 @@ pub enum RetryOutcome {
 pub struct Row {
     /// The step.
     pub step: &'static str,
-    /// Which arrival at it.
+    /// Number of the arrival at it.
     pub nth: u32,
-    /// How often the model has run by then.
+    /// Runs of the model by then.
     pub runs: usize,
-    /// What is found after a kill there.
+    /// State that is found after a kill there.
     pub found: RetryOutcome,
 }
 

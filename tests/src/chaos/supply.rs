@@ -41,7 +41,7 @@ impl Supply {
         Self { line: Line::to(cluster.socket()), cluster: Mutex::new(cluster), clocks }
     }
 
-    /// What a node has in its environment.
+    /// Environment of a node.
     pub(super) fn env(&self, node: usize) -> Vec<(&'static str, PathBuf)> {
         let clocks = self.clocks.iter();
         clocks.flat_map(|clocks| clocks.env(&node_clock(node))).collect()

@@ -1,4 +1,4 @@
-//! What there is to send: clients take from it until it is closed and empty.
+//! Queue of requests: clients take from it until it is closed and empty.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ struct State {
     is_closed: bool,
 }
 
-/// Closes the work when it is dropped, also where a test ends early: nobody waits for ever.
+/// Closes the work when it is dropped, also if a test ends early: no client waits for ever.
 #[derive(Debug)]
 pub(super) struct Closing<'a>(&'a Work);
 
@@ -33,7 +33,7 @@ impl Work {
         self.changed.notify_all();
     }
 
-    /// The next one; nothing when there will be no more.
+    /// The next one; `None` when there will be no more.
     pub(super) fn next(&self) -> Option<usize> {
         let mut state = self.state();
         loop {
@@ -49,7 +49,7 @@ impl Work {
         }
     }
 
-    /// Whether so many clients have nothing to do.
+    /// True if so many clients are idle.
     pub(super) fn is_idle(&self, clients: usize) -> bool {
         let state = self.state();
         state.queue.is_empty() && state.idle == clients

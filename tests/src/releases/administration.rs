@@ -230,7 +230,7 @@ pub(crate) fn submit(gateway: &Gateway, path: &str, form: &str) -> u16 {
     request.send(admin).status
 }
 
-/// Looks again and again at what does not say when it changes.
+/// Polls a state that sends no signal.
 #[track_caller]
 pub(super) fn until(what: &str, is_so: impl Fn() -> bool) {
     let end = Instant::now() + PATIENCE;

@@ -1,7 +1,8 @@
 //! Request and answer as they are kept: both as text, so that every byte of an answer can be compared.
 //!
-//! Headers of an answer that differ each time are left out: `date`, `connection`, the request's own id, and what depends
-//! on the moment. A stream is kept as the text of its events, without comments, whatever chunks it came in.
+//! Headers of an answer that differ each time are left out: `date`, `connection`, the request's own id, and those
+//! that depend on the moment. A stream is kept as the text of its events, without comments and without its chunks'
+//! bounds.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

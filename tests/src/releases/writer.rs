@@ -104,7 +104,7 @@ fn configs(
     if let Some(database) = database {
         kept = kept.replace(&database.url(), DATABASE_URL);
     }
-    // Not kept: nothing is sent to an address that belongs to another program by then.
+    // Not kept: no request is sent to an address that belongs to another program by then.
     (config.set("webhooks", "allow", &allow), kept)
 }
 

@@ -1,9 +1,9 @@
-//! What the server says: OpenAI's shapes with the server's own marks all over them. A mark that
-//! appears anywhere else has leaked.
+//! Answers of the server: OpenAI's shapes with the server's own marks all over them. A mark that appears in any
+//! other place has leaked.
 
 use serde_json::{Value, json};
 
-/// Texts that only the upstream says. None of them may be seen outside.
+/// Texts that only the upstream sends. None of them may be seen outside.
 pub const MARKS: [&str; 8] = [
     "mark-of-id",
     "mark-of-model",
@@ -15,8 +15,7 @@ pub const MARKS: [&str; 8] = [
     "upstream-model-mark",
 ];
 
-/// A completion that says this and reports 100 prompt tokens (40 cached) and 20 of completion (5 of
-/// reasoning).
+/// A completion with this text that reports 100 prompt tokens (40 cached) and 20 of completion (5 of reasoning).
 #[must_use]
 pub fn completion(text: &str) -> Value {
     json!({
@@ -72,7 +71,7 @@ pub(super) fn stream_head() -> String {
 }
 
 fn head(status: u16, content_type: &str) -> String {
-    // With these it would be heeded, which is for a test to say that means it.
+    // With these it would be heeded, which only a test of it requests.
     let retry_after = if matches!(status, 429 | 503 | 529) { "" } else { "retry-after: 3600\r\n" };
     format!(
         "HTTP/1.1 {status} mark-of-header\r\ncontent-type: {content_type}\r\nserver: \

@@ -1,10 +1,10 @@
-//! Frames of AWS's event stream, in which Bedrock's answers stream: what is said is no text.
+//! Frames of AWS's event stream, in which Bedrock's answers stream: their bytes are not text.
 
 use serde_json::Value;
 
 use super::Streaming;
 
-/// That a header's value is a string.
+/// Type of a header's value: a string.
 const STRING: u8 = 7;
 
 impl Streaming {

@@ -1,4 +1,4 @@
-//! Something that replies wait for until the test lets them go.
+//! Gate that replies wait for until the test opens it.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -22,7 +22,7 @@ impl Gate {
         changed.notify_all();
     }
 
-    /// Waits until it is open; false where that never happens.
+    /// Waits until it is open; false if that never happens.
     pub(crate) fn wait(&self) -> bool {
         let (is_open, changed) = &*self.0;
         let is_open = is_open.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,11 +1,11 @@
-//! A model that does as it is told, so that tools and structured answers of clients are real: its calls and its JSON
-//! are made out of the schemas that arrive, and it answers a tool's result.
+//! A model that follows its request, so that tools and structured answers of clients are real: its calls and its
+//! JSON are made out of the schemas that arrive, and it answers a tool's result.
 
 use serde_json::{Map, Value, json};
 
 use super::{ArrivedRequest, Reply, Streaming, completion};
 
-/// Something that a schema calls `zip`, and anything else that it asks for.
+/// Value of each string of a schema, such as `zip`.
 const ZIP: &str = "1";
 const NAME: &str = "Ada";
 

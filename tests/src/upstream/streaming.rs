@@ -1,5 +1,5 @@
-//! A reply that streams: what is said when, and how it ends. Each step that says something is one chunk
-//! of HTTP; what is said may be broken on purpose.
+//! A reply that streams: its texts, their moments, and its end. Each step with a text is one chunk of HTTP, which
+//! may be broken on purpose.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::answers::{completion, stream_head};
 use super::{Gate, Line, Reply};
 
-/// The steps of an answer that streams. Without an end of its own it ends as HTTP wants.
+/// The steps of an answer that streams. Without an end of its own it ends as HTTP requires.
 #[derive(Debug, Clone)]
 pub struct Streaming {
     steps: Vec<Step>,
@@ -22,7 +22,7 @@ enum Step {
     Pause(Duration),
 }
 
-/// What comes after the last step.
+/// End after the last step.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum End {
     /// The body ends.
@@ -31,12 +31,12 @@ pub(super) enum End {
     Cut,
     /// The same with a reset.
     Reset,
-    /// Nothing more comes, until the client hangs up.
+    /// No byte comes any more, until the client hangs up.
     Silence,
 }
 
 impl Streaming {
-    /// One that has not said anything.
+    /// An answer without steps.
     #[must_use]
     pub const fn new() -> Self {
         Self { steps: Vec::new(), end: End::Whole }
@@ -83,13 +83,13 @@ impl Streaming {
         self.event(&chunk)
     }
 
-    /// The chunk that tells what was used up, as [`completion`] has it.
+    /// The chunk with the usage, as [`completion`] has it.
     #[must_use]
     pub fn usage(self) -> Self {
         self.used(&completion("")["usage"])
     }
 
-    /// The chunk that tells that this was used up.
+    /// The chunk with this usage.
     #[must_use]
     pub fn used(self, usage: &Value) -> Self {
         let mut chunk = head();
@@ -146,7 +146,7 @@ impl Streaming {
         self
     }
 
-    /// The connection closes after so many bytes of what would be said.
+    /// The connection closes after so many bytes of the answer.
     #[must_use]
     pub fn cut_after(mut self, bytes: usize) -> Reply {
         let mut left = bytes;
@@ -159,7 +159,7 @@ impl Streaming {
         self.cut()
     }
 
-    /// How many bytes are said.
+    /// Number of bytes of the answer.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let said = self.steps.iter().filter_map(|step| match step {
@@ -181,7 +181,7 @@ impl Streaming {
         Reply::Stream(Self { end: End::Reset, ..self })
     }
 
-    /// Nothing more is said, until the client hangs up.
+    /// No byte is sent any more, until the client hangs up.
     #[must_use]
     pub fn silence(self) -> Reply {
         Reply::Stream(Self { end: End::Silence, ..self })
@@ -201,7 +201,7 @@ impl Default for Streaming {
 }
 
 impl Streaming {
-    /// Says it on a connection, and what is to become of that; nothing where the client has gone.
+    /// Sends it on a connection, and returns how that ends; `None` if the client has gone.
     pub(super) fn say(&self, line: &mut impl Line) -> Option<End> {
         let mut write = |bytes: &[u8]| line.write_all(bytes).and_then(|()| line.flush()).ok();
         write(stream_head().as_bytes())?;
@@ -223,7 +223,7 @@ impl Streaming {
     }
 }
 
-/// What every chunk has, full of marks.
+/// Members of every chunk, full of marks.
 fn head() -> Value {
     json!({
         "id": "chatcmpl-mark-of-id",

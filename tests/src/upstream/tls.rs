@@ -1,4 +1,4 @@
-//! A server's end of TLS with a certificate of its own, which nobody trusts unless told so.
+//! A server's end of TLS with a certificate of its own, which is trusted only on request.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -34,13 +34,13 @@ impl Tls {
         Self { server: Arc::new(server), certificate: cert.pem() }
     }
 
-    /// The certificate in PEM, for whoever is to trust it.
+    /// The certificate in PEM, for clients that are to trust it.
     #[must_use]
     pub fn certificate(&self) -> &str {
         &self.certificate
     }
 
-    /// Shakes hands; nothing where the client does not want to.
+    /// Shakes hands; `None` if the client refuses.
     pub(crate) fn accept(&self, mut stream: TcpStream) -> Option<impl Line + use<>> {
         let mut connection = ServerConnection::new(Arc::clone(&self.server)).expect("TLS");
         connection.complete_io(&mut stream).ok()?;

@@ -1,5 +1,5 @@
-//! One cell: a process that is struck at its step, the callers of its key, and what has to be so when
-//! all of them have their answers.
+//! One cell: a process that is struck at its step, the callers of its key, and the conditions that have to hold
+//! when all of them have their answers.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -13,27 +13,27 @@ use super::{Fault, Retry, Stage};
 use crate::config::ACME;
 use crate::{Account, Gateway, PATIENCE, Request, Site, Waiting};
 
-/// What each wallet begins with.
+/// Deposit of each wallet.
 const FUNDS: i64 = 1_000_000;
-/// What the upstream's usual completion costs.
+/// Charge of the upstream's usual completion.
 const CHARGE: i64 = 367;
-/// How often is looked at what tells no one when it changes.
+/// Interval of polls of a state that sends no signal.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often a cell is begun anew whose process was stopped over something else.
+/// Attempts at a cell whose process was stopped over another request.
 const TRIES_MAX: u32 = 8;
 /// The file whose appearance lets a thread go on from its step.
 const GO: &str = "go";
 
-/// What is tried.
+/// Case of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cell {
-    /// Where the process is struck.
+    /// Step at which the process is struck.
     pub row: Row,
-    /// How.
+    /// Fault at the step.
     pub fault: Fault,
-    /// Who comes after that.
+    /// Retry after the fault.
     pub retry: Retry,
-    /// Whether its first caller wants a stream.
+    /// True if its first caller requests a stream.
     pub is_streamed: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Struck<'a> {
     key: String,
     /// The first caller, as long as it waits.
     waiting: Option<Waiting>,
-    /// Every final answer that anybody was given.
+    /// Every final answer of any caller.
     told: Vec<WholeAnswer>,
 }
 
@@ -109,7 +109,7 @@ impl<'a> Struck<'a> {
         Request::completion(&self.account.key, &self.key, body.to_string())
     }
 
-    /// How often it came to the upstream.
+    /// Number of its arrivals at the upstream.
     fn runs(&self) -> usize {
         let arrived = self.stage.upstream.arrived();
         arrived.iter().filter(|arrived| arrived.body.contains(&self.key)).count()
@@ -124,7 +124,7 @@ impl<'a> Struck<'a> {
         }
     }
 
-    /// Whose process was killed before its answer has seen no end of one.
+    /// A caller whose process was killed before its answer has seen no end of one.
     fn hear_nothing(&self, waiting: Waiting) {
         match Delivery::read(waiting, usize::MAX).0 {
             Delivery::Part(part) => assert!(!part.has_end, "{:?}: {part:?}", self.cell),
@@ -132,7 +132,7 @@ impl<'a> Struck<'a> {
         }
     }
 
-    /// Starts it again under its name, or lets it go on; its first caller hears what it then says.
+    /// Starts it again under its name, or lets it go on; its first caller receives the answer of that.
     pub(super) fn bring_back(&mut self) {
         match (self.cell.fault, self.cell.retry) {
             (Fault::Killed, Retry::Same) if self.victim.is_none() => {
@@ -196,12 +196,12 @@ impl<'a> Struck<'a> {
         self.told.extend(told.into_inner().expect("nobody panics with it"));
     }
 
-    /// What the cell is of.
+    /// Case of this cell.
     pub(super) fn cell(&self) -> Cell {
         self.cell
     }
 
-    /// Waits until nothing is held, without asking for the key.
+    /// Waits until no amount is held, without a request for the key.
     pub(super) fn wait_for_rest(&self) {
         if self.cell.fault == Fault::Frozen {
             // The fault itself: it is stopped for that long at least.
@@ -210,7 +210,7 @@ impl<'a> Struck<'a> {
         self.until("nothing is held", || self.balance().1 == 0);
     }
 
-    /// What is durable is what was durable at the step.
+    /// The durable state is that of the step.
     pub(super) fn is_as_at_the_step(&self) -> bool {
         let (available, held) = self.balance();
         match self.cell.row.found {
@@ -220,7 +220,7 @@ impl<'a> Struck<'a> {
         }
     }
 
-    /// Available and held, as the row of the wallet says.
+    /// Available and held, by the row of the wallet.
     fn balance(&self) -> (i64, i64) {
         let of = format!("SELECT available, held FROM wallets WHERE name = 'of-{}'", self.key);
         let row = self.stage.database.execute(&of);
@@ -236,7 +236,7 @@ impl<'a> Struck<'a> {
         self.until("it is deleted", || node.send(&look).json()["result_state"] != "kept");
     }
 
-    /// Whoever asks now gets what everybody got, for one run and one charge at most.
+    /// A later request gets the answer of all others, for one run and one charge at most.
     pub(super) fn check(mut self, node: &Gateway) {
         for is_streamed in [false, true] {
             let told = self.answer_of(node, is_streamed);
