@@ -56,7 +56,7 @@ pub(crate) struct RevokedAdminKey {
     id: String,
 }
 
-const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key made the key, and its secret was shown \
+const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key made the key, and its secret was told \
     then. If that answer was lost, POST /admin/v1/admin_keys/{id}/rotate with a new Idempotency-Key \
     and `grace_seconds` 0 for another one.";
 

@@ -25,7 +25,7 @@ use crate::value::{Moment, PersonStateLabel, RoleLabel, parse, parse_some};
 /// Path of a link below the address of its console.
 const LINK_PATH: &str = "/link/";
 
-const SHOWN_BEFORE: &str = "No link was made: an earlier request with this Idempotency-Key made it and showed it \
+const SHOWN_BEFORE: &str = "No link was made: an earlier request with this Idempotency-Key made it and was told \
     it then, or the person has the role already. POST /admin/v1/people/{id}/link with a new \
     Idempotency-Key makes another one.";
 

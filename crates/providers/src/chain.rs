@@ -267,13 +267,13 @@ impl Provider for ChainProvider {
         let keyed = KeyedRequest { request: request.map(Bytes::from), key };
         let resumed = Arc::new(ResumedAdapter::new(call));
         let sink = &mut AnswerSink::new(sink);
-        let (mut send, mut pause) = (Ask::First, RetryPause::default());
+        let (mut attempt, mut pause) = (Ask::First, RetryPause::default());
         loop {
             // In a box: the task of every other kind of call would have room for it.
             let answered = Box::pin(self.send(&keyed, call, &resumed, sink)).await;
             let (AskReport { outcome, retry_after }, usage) = answered;
-            let verdict = self.confirmed(judge(send, outcome), outcome).await;
-            tracing::debug!(?send, ?outcome, ?verdict, "a gateway behind this one was asked");
+            let verdict = self.confirmed(judge(attempt, outcome), outcome).await;
+            tracing::debug!(ask = ?attempt, ?outcome, ?verdict, "a gateway behind this one was asked");
             match verdict {
                 Verdict::Answered => {
                     if let Some(charge) = resumed.charge() {
@@ -303,7 +303,7 @@ impl Provider for ChainProvider {
                     }
                     resumed.restart();
                     sink.restart();
-                    send = Ask::Again;
+                    attempt = Ask::Again;
                 }
             }
         }

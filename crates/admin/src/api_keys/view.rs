@@ -167,7 +167,7 @@ pub(crate) struct IssuedKeyView {
     api_key: ApiKeyView,
 }
 
-const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key made the key, and its secret was shown \
+const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key made the key, and its secret was told \
     then. If that answer was lost, POST /admin/v1/api_keys/{id}/rotate with a new Idempotency-Key and \
     `grace_seconds` 0 for another one.";
 

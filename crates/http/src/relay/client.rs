@@ -50,13 +50,13 @@ async fn send(address: &NodeAddress, request: &RelayRequest) -> Result<Option<Re
     let mut connections = JoinSet::new();
     connections.spawn(connection);
     let RelayRequest { operation, claim, nonce, proof } = request;
-    let answered = Request::get(format!("{TAPE}{operation}"))
+    let http_request = Request::get(format!("{TAPE}{operation}"))
         .header(HOST, address.as_str())
         .header(CLAIM, claim.to_string())
         .header(NONCE, nonce.to_string())
         .header(PROOF, proof.to_string())
         .body(Empty::<Bytes>::new())?;
-    let answer = sender.send_request(answered).await?;
+    let answer = sender.send_request(http_request).await?;
     if answer.status() != StatusCode::OK {
         return Ok(None);
     }

@@ -184,8 +184,8 @@ async fn a_stream_that_falls_silent_is_asked_for_again_after_a_minute() {
     let events_sent = rest(client).await;
     let waited = began.elapsed();
     assert!((60..90).contains(&waited.as_secs()), "{waited:?}");
-    assert_eq!(events_sent.matches("Good ").count(), 1, "{told}");
-    assert!(events_sent.contains("day") && events_sent.contains("data: [DONE]"), "{told}");
+    assert_eq!(events_sent.matches("Good ").count(), 1, "{events_sent}");
+    assert!(events_sent.contains("day") && events_sent.contains("data: [DONE]"), "{events_sent}");
 }
 
 #[tokio::test(start_paused = true)]

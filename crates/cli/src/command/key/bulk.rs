@@ -48,8 +48,8 @@ const ROTATIONS_MAX: u32 = 100;
 /// Permissions of users other than the owner.
 const OTHERS: u32 = 0o077;
 
-const NOT_ITS_FILE: &str = "these keys were issued before, and the file of --secrets has not all that was \
-    added then: name that run's file, or give --rotate-missing, which ends the secrets that it has not";
+const NOT_ITS_FILE: &str = "these keys were issued before, and the file of --secrets lacks secrets that were \
+    shown then: name that run's file, or give --rotate-missing, which ends the secrets that it has not";
 
 /// A key to be issued: a line of the file.
 struct Line {

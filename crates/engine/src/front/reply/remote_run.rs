@@ -116,7 +116,7 @@ impl RemoteRun {
                     Ok(()) => self.on_row(),
                     Err(_nobody_looks) => return RemoteProgress::Rests(Box::new(self.unfinished().await)),
                 },
-                () = until(patience) => return RemoteProgress::Rests(Box::new(self.unfinished().await)),
+                () = until(wait_end) => return RemoteProgress::Rests(Box::new(self.unfinished().await)),
                 () = ended => return RemoteProgress::Rests(Box::new(self.unfinished().await)),
             }
         }

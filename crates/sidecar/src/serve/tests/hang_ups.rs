@@ -34,7 +34,7 @@ async fn check_delivered(body: &str, events_sent: &[String], is_delivered: bool)
     drop(client);
     settle().await;
     let next = bench.key_of(&request).await;
-    assert_eq!(next != asked.key(), is_delivered, "{body} {told:?}");
+    assert_eq!(next != asked.key(), is_delivered, "{body} {events_sent:?}");
 }
 
 #[tokio::test(start_paused = true)]

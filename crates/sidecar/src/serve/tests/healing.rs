@@ -25,12 +25,12 @@ async fn a_stream_that_comes_again_as_another_answer_ends_with_an_error_and_no_e
         drop(asked);
         bench.asked().await.answer(&format!("{HEAD}{other}{done}")).await;
         let events_sent = rest(client).await;
-        assert!(events_sent.contains("\"code\":\"internal_error\""), "{told}");
-        assert!(events_sent.contains("Good ") && events_sent.contains("day"), "{told}");
+        assert!(events_sent.contains("\"code\":\"internal_error\""), "{events_sent}");
+        assert!(events_sent.contains("Good ") && events_sent.contains("day"), "{events_sent}");
         for word in ["Bad", "Go\"", "stop", "[DONE]"] {
-            assert!(!events_sent.contains(word), "{word}: {told}");
+            assert!(!events_sent.contains(word), "{word}: {events_sent}");
         }
-        assert!(!events_sent.ends_with(END), "{told}");
+        assert!(!events_sent.ends_with(END), "{events_sent}");
         // A retry replays what was begun.
         let client = bench.send(&post("", "{}")).await;
         let mut asked = bench.asked().await;
@@ -41,7 +41,7 @@ async fn a_stream_that_comes_again_as_another_answer_ends_with_an_error_and_no_e
             events_sent.contains("Good ")
                 && events_sent.contains(done)
                 && events_sent.ends_with(END),
-            "{told}"
+            "{events_sent}"
         );
     }
 }
@@ -71,7 +71,7 @@ async fn an_answer_for_which_there_is_no_room_is_passed_on_as_it_comes() {
         asked.answer(beginning).await;
         // Before the end is there; an answer that has room is written with its end alone.
         let mut events_sent = until(&mut client, "Good").await;
-        assert!(events_sent.contains(&format!("content-length: {}", GOOD.len())), "{told}");
+        assert!(events_sent.contains(&format!("content-length: {}", GOOD.len())), "{events_sent}");
         let key = asked.key().to_owned();
         if is_cut {
             drop(asked);
@@ -79,11 +79,11 @@ async fn an_answer_for_which_there_is_no_room_is_passed_on_as_it_comes() {
             // An end or a reset, and before the length that was told.
             drop(client.read_to_end(&mut more).await);
             events_sent += str::from_utf8(&more).unwrap();
-            assert!(!events_sent.ends_with(GOOD), "{told}");
+            assert!(!events_sent.ends_with(GOOD), "{events_sent}");
         } else {
             asked.answer(end).await;
             events_sent += &rest(client).await;
-            assert!(events_sent.ends_with(GOOD), "{told}");
+            assert!(events_sent.ends_with(GOOD), "{events_sent}");
         }
         // The client's to heal: under the same key.
         assert_eq!(bench.key_of(&post("", "{}")).await == key, is_cut);
@@ -132,8 +132,8 @@ async fn a_whole_answer_after_a_head_that_had_to_be_written_is_an_event() {
         let hint = "x-should-retry: false\r\n";
         bench.asked().await.answer(&json("502 Bad Gateway", hint, body)).await;
         let events_sent = rest(client).await;
-        assert!(events_sent.contains("data: {\"error\":") && events_sent.contains(code), "{told}");
-        assert!(!events_sent.ends_with(END), "{told}");
+        assert!(events_sent.contains("data: {\"error\":") && events_sent.contains(code), "{events_sent}");
+        assert!(!events_sent.ends_with(END), "{events_sent}");
     }
 }
 
@@ -170,9 +170,9 @@ async fn a_call_that_the_journal_does_not_have_is_not_sent() {
     let events_sent = rest(bench.send(&post("", "{}")).await).await;
     assert!(
         events_sent.starts_with("HTTP/1.1 503 ") && events_sent.contains("storage_unavailable"),
-        "{told}"
+        "{events_sent}"
     );
-    assert!(events_sent.contains("x-should-retry: true"), "{told}");
+    assert!(events_sent.contains("x-should-retry: true"), "{events_sent}");
     let sent = tokio::time::timeout(Duration::ZERO, bench.gateway.accept()).await;
     assert!(sent.is_err(), "{sent:?}");
 }
@@ -189,7 +189,7 @@ async fn a_sidecar_whose_journal_is_gone_ends() {
     let events_sent = ended.unwrap_err().to_string();
     assert!(
         events_sent.starts_with(path.to_str().unwrap()) && events_sent.contains("replaced"),
-        "{told}"
+        "{events_sent}"
     );
 }
 
