@@ -401,7 +401,7 @@ impl<'d> Field<'d> {
     }
 
     fn table(self) -> Option<ConfigTable<'d>> {
-        if let DeValue::ConfigTable(table) = self.value {
+        if let DeValue::Table(table) = self.value {
             Some(ConfigTable::new(self.document, Some(table), self.at, self.path))
         } else {
             self.expected("a table");

@@ -142,7 +142,7 @@ impl<'d> Field<'d> {
             | DeValue::Boolean(_)
             | DeValue::Datetime(_)
             | DeValue::Array(_)
-            | DeValue::ConfigTable(_) => {
+            | DeValue::Table(_) => {
                 self.expected("a decimal like 1.0");
                 return None;
             }
@@ -168,7 +168,7 @@ impl<'d> Field<'d> {
             | DeValue::Float(_)
             | DeValue::Boolean(_)
             | DeValue::Array(_)
-            | DeValue::ConfigTable(_) => None,
+            | DeValue::Table(_) => None,
         };
         if moment.is_none() {
             self.mistake("must be a moment without quotes, like 2026-01-01T00:00:00Z");

@@ -36,7 +36,7 @@ use crate::reply::{
 use crate::request_metrics::RequestMetrics;
 use crate::response_body::ResponseBody;
 use crate::route::{Auth, NoRoute, Route, route};
-use crate::usage::UsageRequest;
+use crate::usage::UsageCall;
 use crate::{chat, headers, resources, usage};
 
 /// Shared state of all requests: engine, reports, live options, description, metrics, body budget.
@@ -194,7 +194,7 @@ impl Service {
             }
             Route::Usage(route) => {
                 let place = chat::enter(engine, &serving, &caller)?;
-                let request = UsageRequest { caller: &caller, uri: &head.uri, now: engine.now() };
+                let request = UsageCall { caller: &caller, uri: &head.uri, now: engine.now() };
                 let shown = Box::pin(usage::answer(route, &*self.reports, request)).await;
                 Ok(with_guard(shown?, place))
             }

@@ -29,13 +29,13 @@ use crate::route::UsageRoute;
 
 /// A request for usage: the caller, its query, and the time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct UsageRequest<'a> {
+pub(crate) struct UsageCall<'a> {
     pub(crate) caller: &'a Caller,
     pub(crate) uri: &'a Uri,
     pub(crate) now: Timestamp,
 }
 
-impl UsageRequest<'_> {
+impl UsageCall<'_> {
     /// The calling API key.
     const fn api_key(&self) -> ApiKeyId {
         self.caller.api_key.id
@@ -58,7 +58,7 @@ impl UsageRequest<'_> {
 pub(crate) async fn answer(
     route: UsageRoute,
     reports: &dyn HolderReports,
-    request: UsageRequest<'_>,
+    request: UsageCall<'_>,
 ) -> Result<HttpResponse, Problem> {
     match route {
         UsageRoute::Own => usage(reports, request).await,
@@ -70,7 +70,7 @@ pub(crate) async fn answer(
 /// `GET /v1/usage`
 async fn usage(
     reports: &dyn HolderReports,
-    request: UsageRequest<'_>,
+    request: UsageCall<'_>,
 ) -> Result<HttpResponse, Problem> {
     let UsageQuery { interval, by_model, from, to } = UsageQuery::read(request.uri, request.now)?;
     let wallet = request.wallet();
@@ -89,7 +89,7 @@ async fn usage(
 /// `GET /v1/organization/usage/completions`
 async fn completions(
     reports: &dyn HolderReports,
-    request: UsageRequest<'_>,
+    request: UsageCall<'_>,
 ) -> Result<HttpResponse, Problem> {
     let query = request.buckets(OpenAiEndpoint::Completions)?;
     let api_key = query.has(Group::ApiKey).then_some(request.api_key());
@@ -102,7 +102,7 @@ async fn completions(
 /// `GET /v1/organization/costs`
 async fn costs(
     reports: &dyn HolderReports,
-    request: UsageRequest<'_>,
+    request: UsageCall<'_>,
 ) -> Result<HttpResponse, Problem> {
     let query = request.buckets(OpenAiEndpoint::Costs)?;
     let api_key = query.has(Group::ApiKey).then_some(request.api_key());

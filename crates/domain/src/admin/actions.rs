@@ -66,7 +66,7 @@ pub enum Creation {
     /// No resource.
     Nothing,
     /// A resource whose id no other actor has chosen.
-    ResourceId(ResourceId),
+    Resource(ResourceId),
     /// A credential of a key, or a link of a person, that existed before: another offer may have made another one.
     Secret,
 }

@@ -170,7 +170,7 @@ impl World {
 
 impl Model for Chain {
     type State = World;
-    type ChainAction = ChainAction;
+    type Action = ChainAction;
 
     fn init_states(&self) -> Vec<World> {
         vec![World {

@@ -110,7 +110,7 @@ async fn with_details(
     let rows_of_trail = audit::Entity::find()
         .select_only()
         .columns([audit::Column::ThingId, audit::Column::Actor])
-        .filter(audit::Column::ResourceKind.eq("posting"))
+        .filter(audit::Column::ThingKind.eq("posting"))
         .filter(audit::Column::ThingId.is_in(ids));
     let actors: Vec<ActorRow> = db.select(rows_of_trail.as_query()).await?;
     // The first row of the audit log has the actor of a posting.
@@ -173,7 +173,7 @@ pub(super) async fn trail(
         .column_as(Column::Seq, "number")
         .columns(Column::iter())
         .apply_if(thing, |rows, thing| {
-            let of_kind = rows.filter(Column::ResourceKind.eq(thing.kind()));
+            let of_kind = rows.filter(Column::ThingKind.eq(thing.kind()));
             of_kind.filter(Column::ThingId.eq(thing.id().to_vec()))
         })
         .apply_if(actor, |rows, actor| rows.filter(Column::Actor.eq(actor.to_string())))

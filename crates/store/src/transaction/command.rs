@@ -224,7 +224,7 @@ impl CommandTransaction {
         was_lost: bool,
     ) -> AccountReceipt {
         let is_own = match self.command.action.row().1 {
-            Creation::ResourceId(made) => receipt.things.contains(&made),
+            Creation::Resource(made) => receipt.things.contains(&made),
             // It may be another offer's, whose secret is another one: that one must not be shown.
             Creation::Secret => false,
             Creation::Nothing => true,

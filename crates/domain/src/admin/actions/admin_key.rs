@@ -30,7 +30,7 @@ impl AdminKeyAction {
     pub(super) const fn row(&self) -> (UseCase, Creation) {
         match self {
             Self::Issue(key, _) => {
-                (UseCase::AdminKeyIssue, Creation::ResourceId(ResourceId::AdminKey(key.id)))
+                (UseCase::AdminKeyIssue, Creation::Resource(ResourceId::AdminKey(key.id)))
             }
             Self::Rotate { .. } => (UseCase::AdminKeyRotate, Creation::Secret),
             Self::Revoke(_) => (UseCase::AdminKeyRevoke, Creation::Nothing),

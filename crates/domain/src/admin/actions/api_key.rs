@@ -64,7 +64,7 @@ impl ApiKeyAction {
         match self {
             Self::Issue { keys, .. } => {
                 let first =
-                    keys.first().map(|(key, _)| Creation::ResourceId(ResourceId::ApiKey(key.id)));
+                    keys.first().map(|(key, _)| Creation::Resource(ResourceId::ApiKey(key.id)));
                 (UseCase::ApiKeyIssue, first.unwrap_or(Creation::Nothing))
             }
             Self::Edit { .. } => (UseCase::ApiKeyUpdate, Creation::Nothing),

@@ -26,7 +26,7 @@ impl JobAction {
     pub(super) const fn row(&self) -> (UseCase, Creation) {
         match self {
             Self::Start { job, .. } => {
-                (UseCase::JobCreate, Creation::ResourceId(ResourceId::Job(*job)))
+                (UseCase::JobCreate, Creation::Resource(ResourceId::Job(*job)))
             }
             Self::Cancel(_) => (UseCase::JobCreate, Creation::Nothing),
         }

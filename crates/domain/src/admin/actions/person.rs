@@ -124,7 +124,7 @@ impl PersonAction {
     pub(super) const fn row(&self) -> (UseCase, Creation) {
         match self {
             Self::Invite { new, .. } => {
-                (UseCase::PersonInvite, Creation::ResourceId(ResourceId::Person(new.id)))
+                (UseCase::PersonInvite, Creation::Resource(ResourceId::Person(new.id)))
             }
             Self::InviteFirstOwner { .. } => (UseCase::PersonInvite, Creation::Secret),
             Self::RenewLink { .. } => (UseCase::PersonLink, Creation::Secret),

@@ -36,7 +36,7 @@ impl WalletAction {
     pub(super) const fn row(&self) -> (UseCase, Creation) {
         match self {
             Self::Create(it) => {
-                (UseCase::WalletCreate, Creation::ResourceId(ResourceId::Wallet(it.wallet.id)))
+                (UseCase::WalletCreate, Creation::Resource(ResourceId::Wallet(it.wallet.id)))
             }
             Self::Edit { .. } => (UseCase::WalletUpdate, Creation::Nothing),
             Self::Suspend(_) => (UseCase::WalletSuspend, Creation::Nothing),

@@ -55,7 +55,7 @@ impl WebhookAction {
     pub(super) const fn row(&self) -> (UseCase, Creation) {
         match self {
             Self::Create(it) => {
-                (UseCase::WebhookCreate, Creation::ResourceId(ResourceId::Webhook(it.id)))
+                (UseCase::WebhookCreate, Creation::Resource(ResourceId::Webhook(it.id)))
             }
             Self::Edit { .. } => (UseCase::WebhookUpdate, Creation::Nothing),
             Self::Rotate { .. } => (UseCase::WebhookRotate, Creation::Nothing),

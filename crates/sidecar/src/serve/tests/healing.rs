@@ -132,7 +132,10 @@ async fn a_whole_answer_after_a_head_that_had_to_be_written_is_an_event() {
         let hint = "x-should-retry: false\r\n";
         bench.asked().await.answer(&json("502 Bad Gateway", hint, body)).await;
         let events_sent = rest(client).await;
-        assert!(events_sent.contains("data: {\"error\":") && events_sent.contains(code), "{events_sent}");
+        assert!(
+            events_sent.contains("data: {\"error\":") && events_sent.contains(code),
+            "{events_sent}"
+        );
         assert!(!events_sent.ends_with(END), "{events_sent}");
     }
 }

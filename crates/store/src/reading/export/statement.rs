@@ -133,10 +133,10 @@ impl ExportedTable {
 }
 
 /// Place of an entry among those of its wallet: number, moment, what comes first of one moment, row and leg.
-type EntryPlace = (i64, i64, i64, i64, i64);
+type LinePlace = (i64, i64, i64, i64, i64);
 
 /// An entry in the heap.
-struct PlacedLine(EntryPlace, StatementLine);
+struct PlacedLine(LinePlace, StatementLine);
 
 impl PartialEq for PlacedLine {
     fn eq(&self, other: &Self) -> bool {
@@ -333,7 +333,7 @@ async fn part_sums(
 }
 
 /// Reads a row of [`ExportedTable::lines`].
-fn placed(row: &QueryResult) -> Result<(EntryPlace, StatementLine), BadRow> {
+fn placed(row: &QueryResult) -> Result<(LinePlace, StatementLine), BadRow> {
     let mut cells = Cells::new(row);
     let (at, number, order, leg) = (cells.int()?, cells.int()?, cells.int()?, cells.int()?);
     cells.skip(5);
