@@ -33,7 +33,7 @@ struct LocalRelay(PublicApi);
 
 #[async_trait]
 impl ApiRelay for LocalRelay {
-    async fn answer(
+    async fn ask(
         &self,
         request: Request<Bytes>,
         client: IpAddr,
