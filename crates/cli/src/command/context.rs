@@ -66,7 +66,7 @@ pub(super) enum RequiredSecrets {
 }
 
 impl RequiredSecrets {
-    /// RequiredSecrets of a command with direct database access.
+    /// Secrets that this command needs.
     pub(super) const fn of(command: &AdminCommand) -> Self {
         match command {
             AdminCommand::Wallet(command) => match command {
