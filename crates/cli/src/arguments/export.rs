@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use holdfast_accounts::Reference;
 use holdfast_wire::file::FileFormat;
 
-use super::Period;
+use super::PeriodArguments;
 use crate::failure::{CommandFailure, Result};
 use crate::file_output::FileOutput;
 use crate::output::Output;

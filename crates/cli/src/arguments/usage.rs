@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use holdfast_accounts::{Reason, Reference};
 
-use super::Period;
+use super::PeriodArguments;
 use super::read::ColumnChoice;
 
 #[derive(Debug, Subcommand)]
