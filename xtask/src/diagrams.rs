@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::{
-    shell::{self, say},
+    shell::{self, print_line},
     workspace::Workspace,
 };
 
@@ -14,12 +14,12 @@ const SCRIPT: &str = "docs/diagrams/render.py";
 
 /// Writes every diagram; true if all could be rendered.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
-    let rendered = shell::hear(&mut render(workspace))?;
+    let rendered = shell::capture(&mut render(workspace))?;
     if !rendered.status.success() {
-        say(&rendered.stderr)?;
+        print_line(&rendered.stderr)?;
         return Ok(false);
     }
-    say("docs/diagrams is written")?;
+    print_line("docs/diagrams is written")?;
     Ok(true)
 }
 
@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn each_diagram_is_rendered_from_its_source() {
         let workspace = Workspace::load().unwrap();
-        let checked = shell::hear(render(&workspace).arg("--check")).unwrap();
+        let checked = shell::capture(render(&workspace).arg("--check")).unwrap();
         assert!(checked.status.success(), "{}", checked.stderr);
     }
 }
