@@ -1,8 +1,8 @@
 //! Telemetry: a log on standard error, metrics in the text format of Prometheus, and traces. None ever
 //! has a secret or a word of a prompt in it.
 //!
-//! The lines are those of `tracing-subscriber`, as text for people or as JSON for machines; `line_writer` keeps
-//! each to its line. An event is complete by itself: there are no spans.
+//! The lines are those of `tracing-subscriber`, as text for people or as JSON for machines; `line_format` writes most
+//! of them, and `line_writer` keeps each to its line. An event is complete by itself: there are no spans.
 //!
 //! The log's level can be replaced while the process runs, its format cannot. A log that cannot be
 //! written is given up in silence: a full disk must not end operations.
@@ -14,6 +14,7 @@
 mod exporter;
 mod float;
 mod gauges;
+mod line_format;
 mod line_writer;
 mod process;
 
@@ -23,13 +24,17 @@ use anyhow::Context;
 use holdfast_telemetry::MetricKind;
 use holdfast_telemetry::traces::register_results;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing::Subscriber;
+use tracing_subscriber::fmt::{FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt, registry, reload};
 
 pub(crate) use self::exporter::Exporter;
 pub(crate) use self::float::as_float;
 pub(crate) use self::gauges::rendered;
+use self::line_format::LineFormat;
 use self::line_writer::LineWriter;
 use holdfast_config::{LogConfig, LogFormat};
 
@@ -62,15 +67,30 @@ pub(crate) fn log(log: &LogConfig) -> anyhow::Result<LogLevel> {
         .with_ansi(is_terminal && log.format == LogFormat::Pretty)
         .with_writer(LineWriter { is_terminal });
     let lines = match log.format {
-        LogFormat::Pretty => lines.boxed(),
+        LogFormat::Pretty => in_form(lines, log.format).boxed(),
         // A line is complete by itself: there are no spans.
         LogFormat::Json => {
-            lines.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed()
+            let lines = lines.json().flatten_event(true);
+            in_form(lines.with_current_span(false).with_span_list(false), log.format).boxed()
         }
     };
     let started = registry().with(filter).with(lines).try_init();
     started.context("the log cannot be started")?;
     Ok(LogLevel(Box::new(move |filter| handle.reload(filter))))
+}
+
+/// The same lines, most of them written without the library's formatter.
+fn in_form<S, N, F, W>(
+    lines: fmt::Layer<S, N, F, W>,
+    form: LogFormat,
+) -> fmt::Layer<S, N, LineFormat<F>, W>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N> + 'static,
+    W: for<'a> MakeWriter<'a> + 'static,
+{
+    lines.map_event_format(|library| LineFormat { library, form })
 }
 
 /// Starts counting. [`PrometheusHandle::run_upkeep`] has to be called every few seconds: until then

@@ -11,6 +11,8 @@ use std::io::{self, Stderr, Write};
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::line_format::{Quoting, is_plain};
+
 /// Standard error, a line at a time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineWriter {
@@ -34,6 +36,11 @@ pub(super) struct Line {
 
 impl Write for Line {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        // Nearly all lines: nothing in them to escape, and no character to decode.
+        if is_plain(event.strip_suffix(b"\n").unwrap_or(event), Quoting::Bare) {
+            self.to.write_all(event)?;
+            return Ok(event.len());
+        }
         match str::from_utf8(event) {
             Ok(line) => self.to.write_all(one_line(line, self.has_colours).as_bytes())?,
             Err(_no_text) => self.to.write_all(event)?,

@@ -1,0 +1,446 @@
+//! Form of a log line: the library's, spelled once into a buffer that stays with its thread.
+//!
+//! ```text
+//! event ─▶ plain values ─▶ buffer ─▶ line
+//!            └─ a value to escape, a span, colours ─▶ the library's formatter ─▶ line
+//! ```
+//!
+//! Why: each request has a line of some twenty values, and the library spells every one through several layers of
+//! formatters, a character at a time. A value is plain if it is printable ASCII that no form escapes; nearly all are.
+//! Whatever else an event has, the library writes that event as a whole, so a line never depends on who wrote it.
+
+use std::cell::RefCell;
+use std::error::Error;
+use std::fmt::{self, Debug, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use holdfast_config::LogFormat;
+use holdfast_domain::Timestamp;
+use holdfast_wire::api::rfc3339;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Bytes of a moment in RFC 3339 before the fraction of its second.
+const SECOND_LENGTH: usize = "2026-11-25T00:38:18".len();
+
+thread_local! {
+    static LINE: RefCell<Line> = const { RefCell::new(Line::new()) };
+}
+
+/// A formatter of the library, and the form that it writes.
+#[derive(Debug)]
+pub(super) struct LineFormat<F> {
+    pub(super) library: F,
+    pub(super) form: LogFormat,
+}
+
+impl<S, N, F> FormatEvent<S, N> for LineFormat<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let written = LINE.with(|line| {
+            // Taken where a value logs while it is written: the inner event is the library's.
+            let mut line = line.try_borrow_mut().ok()?;
+            let may_be_plain = !writer.has_ansi_escapes() && context.lookup_current().is_none();
+            (may_be_plain && line.write(event, self.form)).then(|| writer.write_str(&line.text))
+        });
+        written.unwrap_or_else(|| self.library.format_event(context, writer, event))
+    }
+}
+
+/// The buffer of a thread, and the second that it wrote last.
+#[derive(Debug)]
+struct Line {
+    text: String,
+    second: u64,
+    /// The second as text: a calendar is asked once in it.
+    second_text: String,
+}
+
+impl Line {
+    const fn new() -> Self {
+        Self { text: String::new(), second: u64::MAX, second_text: String::new() }
+    }
+
+    /// Writes an event with its line end; false where it is not plain.
+    fn write(&mut self, event: &Event<'_>, form: LogFormat) -> bool {
+        let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else { return false };
+        if now.as_secs() != self.second {
+            let micros = i64::try_from(now.as_micros()).unwrap_or(i64::MAX);
+            self.second_text = rfc3339(Timestamp::from_micros(micros));
+            self.second_text.truncate(SECOND_LENGTH);
+            self.second = now.as_secs();
+        }
+        let Self { text, second_text, second: _ } = self;
+        text.clear();
+        if form == LogFormat::Json {
+            text.push_str("{\"timestamp\":\"");
+        }
+        text.push_str(second_text);
+        text.push('.');
+        push_number(text, u64::from(now.subsec_micros()), 6);
+        let (level, target) = (event.metadata().level(), event.metadata().target());
+        text.push_str(match form {
+            LogFormat::Json => "Z\",\"level\":\"",
+            LogFormat::Pretty if matches!(*level, Level::INFO | Level::WARN) => "Z  ",
+            LogFormat::Pretty => "Z ",
+        });
+        text.push_str(level.as_str());
+        text.push_str(match form {
+            LogFormat::Json => "\"",
+            LogFormat::Pretty => " ",
+        });
+        if form == LogFormat::Pretty {
+            text.push_str(target);
+            text.push(':');
+        }
+        let mut values = PlainValues { text, form, are_plain: true };
+        event.record(&mut values);
+        let are_plain = values.are_plain;
+        if form == LogFormat::Json {
+            text.push_str(",\"target\":\"");
+            text.push_str(target);
+            text.push_str("\"}");
+        }
+        text.push('\n');
+        are_plain
+    }
+}
+
+/// Values of an event, each behind what the line has already.
+struct PlainValues<'a> {
+    text: &'a mut String,
+    form: LogFormat,
+    are_plain: bool,
+}
+
+impl PlainValues<'_> {
+    /// Writes the name of a value. Names are identifiers and dots; those of Rust's own words are left to the library.
+    fn name(&mut self, field: &Field) {
+        let name = field.name();
+        self.are_plain &= !name.starts_with("r#");
+        match self.form {
+            LogFormat::Json => {
+                self.text.push_str(",\"");
+                self.text.push_str(name);
+                self.text.push_str("\":");
+            }
+            LogFormat::Pretty => {
+                self.text.push(' ');
+                if name != MESSAGE {
+                    self.text.push_str(name);
+                    self.text.push('=');
+                }
+            }
+        }
+    }
+
+    fn quote(&mut self, quoting: Quoting) {
+        if quoting == Quoting::Quoted {
+            self.text.push('"');
+        }
+    }
+}
+
+/// The field that an event's own words are in.
+const MESSAGE: &str = "message";
+
+impl Visit for PlainValues<'_> {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let quoting = match self.form {
+            LogFormat::Pretty if field.name() == MESSAGE => Quoting::Bare,
+            LogFormat::Pretty | LogFormat::Json => Quoting::Quoted,
+        };
+        self.name(field);
+        self.quote(quoting);
+        self.are_plain &= is_plain(value.as_bytes(), quoting);
+        self.text.push_str(value);
+        self.quote(quoting);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.name(field);
+        push_number(self.text, value, 1);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.name(field);
+        if value < 0 {
+            self.text.push('-');
+        }
+        push_number(self.text, value.unsigned_abs(), 1);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.name(field);
+        self.text.push_str(if value { "true" } else { "false" });
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        let quoting = match self.form {
+            LogFormat::Pretty => Quoting::Bare,
+            LogFormat::Json => Quoting::Quoted,
+        };
+        self.name(field);
+        self.quote(quoting);
+        let start = self.text.len();
+        let is_written = write!(self.text, "{value:?}").is_ok();
+        let written = self.text.as_bytes().get(start..).unwrap_or_default();
+        self.are_plain &= is_written && is_plain(written, quoting);
+        self.quote(quoting);
+    }
+
+    fn record_error(&mut self, _field: &Field, _value: &(dyn Error + 'static)) {
+        self.are_plain = false;
+    }
+
+    fn record_f64(&mut self, _field: &Field, _value: f64) {
+        self.are_plain = false;
+    }
+
+    fn record_i128(&mut self, _field: &Field, _value: i128) {
+        self.are_plain = false;
+    }
+
+    fn record_u128(&mut self, _field: &Field, _value: u128) {
+        self.are_plain = false;
+    }
+
+    fn record_bytes(&mut self, _field: &Field, _value: &[u8]) {
+        self.are_plain = false;
+    }
+}
+
+/// Whether a text stands in quotes, in which more is escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quoting {
+    Quoted,
+    Bare,
+}
+
+/// True for printable ASCII without what is escaped within quotes. All bytes, many at a time: to stop at the first
+/// would be to look at one after the other.
+pub(super) fn is_plain(bytes: &[u8], quoting: Quoting) -> bool {
+    let is_printable = |byte: &u8| matches!(byte, b' '..=b'~');
+    let is_escaped = |byte: &u8| matches!(byte, b'"' | b'\\');
+    match quoting {
+        Quoting::Bare => bytes.iter().fold(true, |all, byte| all & is_printable(byte)),
+        Quoting::Quoted => {
+            bytes.iter().fold(true, |all, byte| all & is_printable(byte) & !is_escaped(byte))
+        }
+    }
+}
+
+/// Writes a number, with zeros before it up to so many digits.
+fn push_number(to: &mut String, number: u64, digits_min: usize) {
+    // `u64::MAX` has 20 digits.
+    let mut spelled = ['0'; 20];
+    let (mut rest, mut n_digits) = (number, 0);
+    for digit in spelled.iter_mut().rev() {
+        *digit = char::from(b'0' + u8::try_from(rest % 10).unwrap_or(0));
+        rest /= 10;
+        n_digits += 1;
+        if rest == 0 && n_digits >= digits_min {
+            break;
+        }
+    }
+    to.extend(spelled.iter().skip(spelled.len() - n_digits));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use tracing_subscriber::fmt::MakeWriter;
+    use tracing_subscriber::fmt::format::{Format, Full, Json};
+
+    use super::*;
+
+    /// Lines that were written.
+    #[derive(Debug, Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl<'a> MakeWriter<'a> for Lines {
+        type Writer = Self;
+
+        fn make_writer(&'a self) -> Self {
+            self.clone()
+        }
+    }
+
+    impl Lines {
+        /// The only line, without its moment.
+        fn line(&self) -> String {
+            let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+            assert!(text.lines().count() <= 1, "{text}");
+            let at = text.find(|character: char| character.is_ascii_digit()).unwrap_or(0);
+            match text.get(at..at + "2026-11-25T00:38:18.225174Z".len()) {
+                Some(moment) => text.replace(moment, "NOW"),
+                None => text,
+            }
+        }
+    }
+
+    /// Writes nothing: only plain lines are left.
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl<S, N> FormatEvent<S, N> for Nothing
+    where
+        S: Subscriber + for<'a> LookupSpan<'a>,
+        N: for<'a> FormatFields<'a> + 'static,
+    {
+        fn format_event(
+            &self,
+            _context: &FmtContext<'_, S, N>,
+            _writer: Writer<'_>,
+            _event: &Event<'_>,
+        ) -> fmt::Result {
+            Ok(())
+        }
+    }
+
+    fn told(by: impl Subscriber + Send + Sync, lines: &Lines, event: fn()) -> String {
+        tracing::subscriber::with_default(by, event);
+        lines.line()
+    }
+
+    /// The line of the library, ours beside it, and ours without the library.
+    fn lines_of(form: LogFormat, event: fn()) -> [String; 3] {
+        let json: fn() -> Format<Json> = || {
+            Format::default()
+                .json()
+                .flatten_event(true)
+                .with_span_list(false)
+                .with_current_span(false)
+        };
+        let text: fn() -> Format<Full> = Format::default;
+        let [library, both, plain] = [Lines::default(), Lines::default(), Lines::default()];
+        let writing = |lines: &Lines| {
+            tracing_subscriber::fmt()
+                .with_ansi(false)
+                .with_writer(lines.clone())
+                .log_internal_errors(false)
+        };
+        let ours = writing(&plain).event_format(LineFormat { library: Nothing, form }).finish();
+        match form {
+            LogFormat::Json => [
+                told(writing(&library).event_format(json()).finish(), &library, event),
+                told(
+                    writing(&both).event_format(LineFormat { library: json(), form }).finish(),
+                    &both,
+                    event,
+                ),
+                told(ours, &plain, event),
+            ],
+            LogFormat::Pretty => [
+                told(writing(&library).event_format(text()).finish(), &library, event),
+                told(
+                    writing(&both).event_format(LineFormat { library: text(), form }).finish(),
+                    &both,
+                    event,
+                ),
+                told(ours, &plain, event),
+            ],
+        }
+    }
+
+    fn request() {
+        let (absent, present): (Option<&str>, _) = (None, Some("sim/sim-1"));
+        tracing::info!(
+            request.id = %"78cf-57",
+            hung_up = absent,
+            http.status = 200_u16,
+            api_key.name = "it's one",
+            provider.route = present,
+            replayed = false,
+            charge_micros = -14_i64,
+            most = u64::MAX,
+            least = i64::MIN,
+            nothing = 0_u8,
+            list = ?[1, 2],
+            "request"
+        );
+    }
+
+    #[test]
+    fn a_plain_event_is_spelled_as_the_library_spells_it() {
+        for form in [LogFormat::Json, LogFormat::Pretty] {
+            for event in [
+                request,
+                || tracing::warn!(rest = 7, "{} words", 2),
+                || tracing::error!("words"),
+                || tracing::info!(target: "another::target", alone = true),
+            ] {
+                let [library, both, plain] = lines_of(form, event);
+                assert!(library.contains("NOW"), "{library}");
+                assert_eq!([&both, &plain], [&library, &library]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_escaped_or_has_no_form_here_is_the_librarys() {
+        let events: [fn(); 9] = [
+            || tracing::info!(name = "a\nb", "request"),
+            || tracing::info!(name = "a\"b", "request"),
+            || tracing::info!(name = "a\\b", "request"),
+            || tracing::info!(name = "caf\u{e9}", "request"),
+            || tracing::info!(name = %"\u{1b}[2J", "request"),
+            || tracing::info!("\u{9b}0m"),
+            || tracing::info!(share = 0.5, "request"),
+            || {
+                let broken: &(dyn Error + 'static) = &io::Error::other("words");
+                tracing::info!(broken, "request");
+            },
+            || tracing::info_span!("span", of = 1).in_scope(request),
+        ];
+        for form in [LogFormat::Json, LogFormat::Pretty] {
+            for event in events {
+                let [library, both, plain] = lines_of(form, event);
+                assert!(library.contains("NOW"), "{library}");
+                assert_eq!([both.as_str(), &plain], [&library, ""], "{library}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_event_within_a_value_is_a_line_of_its_own() {
+        struct Told;
+        impl Debug for Told {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                tracing::info!("within");
+                f.write_str("told")
+            }
+        }
+        let lines = Lines::default();
+        let by = tracing_subscriber::fmt().with_ansi(false).with_writer(lines.clone());
+        let by =
+            by.event_format(LineFormat { library: Format::default(), form: LogFormat::Pretty });
+        tracing::subscriber::with_default(by.finish(), || tracing::info!(value = ?Told, "around"));
+        let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        assert!(text.lines().any(|line| line.ends_with("around value=told")), "{text}");
+    }
+}
