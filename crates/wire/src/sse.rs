@@ -176,6 +176,17 @@ impl Decoder {
     }
 }
 
+/// Bytes before the first end of a line, all of them if there is none. Sixteen at a time: data is looked through for
+/// ends and seldom has one.
+fn line_length(bytes: &[u8]) -> usize {
+    let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let (chunks, _rest) = bytes.as_chunks::<16>();
+    let has_none = |chunk: &&[u8; 16]| !chunk.iter().fold(false, |any, byte| any | is_end(byte));
+    let before = 16 * chunks.iter().take_while(has_none).count();
+    let after = bytes.get(before..).unwrap_or_default();
+    before + after.iter().position(is_end).unwrap_or(after.len())
+}
+
 /// Events that end in one piece of a stream.
 pub struct Events<'a> {
     decoder: &'a mut Decoder,
@@ -199,8 +210,7 @@ impl Events<'_> {
             if !rest.is_empty() && std::mem::take(&mut decoder.after_return) {
                 *rest = rest.strip_prefix(b"\n").unwrap_or(rest);
             }
-            let end = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-            let (line, after) = rest.split_at(end.unwrap_or(rest.len()));
+            let (line, after) = rest.split_at(line_length(rest));
             if decoder.line.len() + line.len() > decoder.line_bytes_max {
                 return Err(TooLong::Line);
             }
