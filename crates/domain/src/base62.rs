@@ -26,10 +26,9 @@ pub(crate) fn write(bytes: &[u8], len: usize) -> String {
 /// Bytes that a text spells; `None` for another character, or for a number that does not fit.
 pub(crate) fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut number = [0; N];
-    let (words, []) = number.as_chunks_mut::<4>() else { return None };
-    // Five digits and four bytes at a time: 62^5 < 2^30, so scale, carry and product fit into 64
-    // bits.
-    for digits in text.as_bytes().chunks(5) {
+    let (words, []) = number.as_chunks_mut::<8>() else { return None };
+    // Ten digits and eight bytes at a time: 62^10 < 2^60, so scale, carry and product fit into 128 bits.
+    for digits in text.as_bytes().chunks(10) {
         let (mut scale, mut carry) = (1_u64, 0_u64);
         for digit in digits {
             scale = scale.wrapping_mul(62);
@@ -37,11 +36,12 @@ pub(crate) fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
         }
         // From the lowest word up, as the carry goes.
         for word in words.iter_mut().rev() {
-            let word_before = u64::from(u32::from_be_bytes(*word));
-            let value = word_before.wrapping_mul(scale).wrapping_add(carry);
-            let [high @ .., a, b, c, d] = value.to_be_bytes();
-            *word = [a, b, c, d];
-            carry = u64::from(u32::from_be_bytes(high));
+            let word_before = u128::from(u64::from_be_bytes(*word));
+            let value = word_before.wrapping_mul(scale.into()).wrapping_add(carry.into());
+            let bytes = value.to_be_bytes();
+            let (high, low) = (bytes.first_chunk::<8>()?, bytes.last_chunk::<8>()?);
+            *word = *low;
+            carry = u64::from_be_bytes(*high);
         }
         // More than the bits that there are: 22 digits can spell more than 128.
         if carry != 0 {
@@ -51,15 +51,31 @@ pub(crate) fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
     Some(number)
 }
 
+/// Mark of a byte that is no digit.
+const NO_DIGIT: u8 = u8::MAX;
+/// Value of each byte as a digit: one look for each of the 65 digits that every request brings.
+const VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut rest: &mut [u8] = &mut values;
+    let mut byte = 0_u8;
+    while let [value, after @ ..] = rest {
+        *value = value_of(byte);
+        byte = byte.wrapping_add(1);
+        rest = after;
+    }
+    values
+};
+
+const fn value_of(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit.wrapping_sub(b'0'),
+        b'A'..=b'Z' => digit.wrapping_sub(b'A').wrapping_add(10),
+        b'a'..=b'z' => digit.wrapping_sub(b'a').wrapping_add(36),
+        _ => NO_DIGIT,
+    }
+}
+
 fn digit_of(digit: u8) -> Option<u64> {
-    let value = if digit.is_ascii_digit() {
-        digit.wrapping_sub(b'0')
-    } else if digit.is_ascii_uppercase() {
-        digit.wrapping_sub(b'A').wrapping_add(10)
-    } else if digit.is_ascii_lowercase() {
-        digit.wrapping_sub(b'a').wrapping_add(36)
-    } else {
-        return None;
-    };
-    Some(u64::from(value))
+    let value = VALUES.get(usize::from(digit)).copied().filter(|value| *value != NO_DIGIT);
+    value.map(u64::from)
 }
