@@ -198,7 +198,7 @@ impl Readers {
         statement: Statement,
     ) -> Result<Vec<QueryResult>, Unavailable> {
         by_database!(self;
-            Self::Sqlite(readers) => readers.query_all_raw(statement).await.map_err(unavailable);
+            Self::Sqlite(readers) => sqlite::connect::query(readers, statement).await.map_err(unavailable);
             Self::Postgres(pool) => pool.query(statement).await.map_err(unavailable))
     }
 
