@@ -346,12 +346,14 @@ const REASON: &str = ": ";
 /// Attempts as a row holds them: `[[route, class, nanoseconds, may be billed]]`; a class may have a
 /// reason.
 pub(crate) fn attempts_text(attempts: &[Attempt]) -> String {
-    let row = |attempt: &Attempt| {
+    fn row(attempt: &Attempt) -> (&str, Cow<'_, str>, u64, bool) {
         let latency = u64::try_from(attempt.latency.as_nanos()).unwrap_or(u64::MAX);
-        let parts = [Some(&*attempt.class), attempt.reason.as_deref()];
-        let class = parts.into_iter().flatten().collect::<Vec<_>>().join(REASON);
-        (attempt.route.to_string(), class, latency, attempt.may_be_billed)
-    };
+        let class = match &attempt.reason {
+            None => Cow::Borrowed(&*attempt.class),
+            Some(reason) => Cow::Owned([&attempt.class, REASON, reason].concat()),
+        };
+        (&attempt.route, class, latency, attempt.may_be_billed)
+    }
     let rows: Vec<_> = attempts.iter().map(row).collect();
     // Texts, integers and booleans always have a spelling.
     serde_json::to_string(&rows).unwrap_or_else(|_impossible| "[]".to_owned())

@@ -101,7 +101,8 @@ impl Identity {
     /// Compares the names with what is in hold. The file without links is looked at as it is: a
     /// link that took its place leads other processes to another log.
     fn compare(&self, files: Option<&FileIds>) -> Result<(), FileLost> {
-        if self.named != self.real {
+        // As they are spelled, which is quickly compared: one name in two spellings is looked at twice.
+        if self.named.as_os_str() != self.real.as_os_str() {
             self.compare_file(fs::metadata(&self.named), &self.named)?;
         }
         let file = self.compare_file(fs::symlink_metadata(&self.real), &self.real);

@@ -2,8 +2,8 @@
 //! runs them, [`crate::batch::judge`] judges. Single rows are cheapest here: on the writer's own thread there is no
 //! hop to save, and prepared statements are not parsed again.
 //!
-//! A statement that changes another number of rows than one has failed: the row is not the one that was judged. The
-//! batch is then undone as a whole, because each verdict counts on those before it.
+//! A statement that changes another number of rows than it is for has failed: the row is not the one that was judged.
+//! The batch is then undone as a whole, because each verdict counts on those before it.
 
 use holdfast_domain::admin::event::NewEvent;
 use holdfast_domain::billing::UsageRecord;
@@ -44,6 +44,11 @@ const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version 
     WHERE seq = ?1 AND claim = ?13 AND version = ?2 AND phase = 'open'";
 const TRANSFER: &str = "INSERT INTO transfers (op_seq, leg, amount, created_at, number)
     VALUES (?1, ?2, ?3, ?4, ?5)";
+// Both of a charged end. FAIL, because ABORT of several rows has SQLite copy each page first that it changes: whatever
+// fails here ends with its transaction.
+const TWO_TRANSFERS: &str =
+    "INSERT OR FAIL INTO transfers (op_seq, leg, amount, created_at, number)
+    VALUES (?1, ?2, ?3, ?4, ?5), (?1, ?6, ?7, ?4, ?8)";
 // The final value, not a difference: no other write comes between BEGIN IMMEDIATE and COMMIT.
 const COUNT: &str = "INSERT INTO counters (api_key_id, counter, window_start, used)
     VALUES (?1, ?2, ?3, ?4)
@@ -66,6 +71,7 @@ pub(super) struct Statements<'c> {
     done: StatementCounts,
     begin: Statement<'c>,
     commit: Statement<'c>,
+    rollback: Statement<'c>,
     clock: Statement<'c>,
     wallet: Statement<'c>,
     operation: Statement<'c>,
@@ -82,6 +88,7 @@ pub(super) struct Statements<'c> {
     result: Statement<'c>,
     settle_result: Statement<'c>,
     transfer: Statement<'c>,
+    two_transfers: Statement<'c>,
     count: Statement<'c>,
     wallet_move: Statement<'c>,
     insert_event: Statement<'c>,
@@ -111,6 +118,7 @@ impl<'c> Statements<'c> {
             done: StatementCounts::default(),
             begin: prepare("BEGIN IMMEDIATE")?,
             commit: prepare("COMMIT")?,
+            rollback: prepare("ROLLBACK")?,
             clock: prepare(&format!("SELECT {CLOCK}"))?,
             wallet: prepare(WALLET)?,
             operation: prepare(OPERATION)?,
@@ -127,6 +135,7 @@ impl<'c> Statements<'c> {
             result: prepare(RESULT)?,
             settle_result: prepare(SETTLE_RESULT)?,
             transfer: prepare(TRANSFER)?,
+            two_transfers: prepare(TWO_TRANSFERS)?,
             count: prepare(COUNT)?,
             wallet_move: prepare(MOVE)?,
             insert_event: prepare(TELL)?,
@@ -149,7 +158,7 @@ impl<'c> Statements<'c> {
     pub(super) fn rollback(&mut self) -> rusqlite::Result<StatementCounts> {
         if !self.connection.is_autocommit() {
             self.done.statements += 1;
-            self.connection.execute_batch("ROLLBACK")?;
+            self.rollback.execute([])?;
         }
         Ok(self.done)
     }
@@ -196,7 +205,7 @@ impl<'c> Statements<'c> {
 
     pub(super) fn keep_price(&mut self, price: &PriceVersion) -> rusqlite::Result<()> {
         self.done.statements += 1;
-        counted(&mut self.done, keep_price(&mut self.keep_price, price)?)
+        counted(&mut self.done, 1, keep_price(&mut self.keep_price, price)?)
     }
 
     pub(super) fn move_wallet(
@@ -280,11 +289,20 @@ impl<'c> Statements<'c> {
             }
         }
         // After the row: a claim has its number only now, and transfers name it.
-        for transfer in transition.funds.transfers() {
+        let mut transfers = transition.funds.transfers().map(|transfer| {
             *entries += 1;
-            let leg = rows::leg(transition.generation, transfer.kind);
-            let params = (seq, leg, transfer.amount.get(), at, *entries);
-            one(&mut self.transfer, &mut self.done, params)?;
+            (rows::leg(transition.generation, transfer.kind), transfer.amount.get(), *entries)
+        });
+        match (transfers.next(), transfers.next()) {
+            (None, _) => {}
+            (Some((leg, amount, number)), None) => {
+                one(&mut self.transfer, &mut self.done, (seq, leg, amount, at, number))?;
+            }
+            (Some((leg, amount, number)), Some((leg_2, amount_2, number_2))) => {
+                let params = (seq, leg, amount, at, number, leg_2, amount_2, number_2);
+                self.done.statements += 1;
+                counted(&mut self.done, 2, self.two_transfers.execute(params)?)?;
+            }
         }
         Ok(seq)
     }
@@ -445,10 +463,11 @@ fn one(
     params: impl Params,
 ) -> rusqlite::Result<()> {
     done.statements += 1;
-    counted(done, statement.execute(params)?)
+    counted(done, 1, statement.execute(params)?)
 }
 
-fn counted(done: &mut StatementCounts, changed: usize) -> rusqlite::Result<()> {
-    done.rows += 1;
-    if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
+/// Counts the rows that a statement has changed, which must be so many.
+fn counted(done: &mut StatementCounts, expected: usize, changed: usize) -> rusqlite::Result<()> {
+    done.rows += u64::try_from(changed).unwrap_or(0);
+    if changed == expected { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) }
 }
