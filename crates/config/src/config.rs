@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use holdfast_domain::admin::WalletBounds;
 use holdfast_domain::price::PriceVersionId;
 use holdfast_engine::{CoolDown, Model};
-use holdfast_failpoint::Failpoint;
+use holdfast_failpoint::{Failpoint, Fault};
 use holdfast_net::Proxies;
 use holdfast_store::DatabaseUrl;
 
@@ -43,6 +43,8 @@ const ADMIN_LISTEN_VARIABLE: &str = "HOLDFAST_ADMIN_LISTEN";
 const DATABASE_VARIABLE: &str = "HOLDFAST_DATABASE_URL";
 /// Step at which a build with failpoints stops for ever; other builds do not look at it.
 const FAILPOINT_VARIABLE: &str = "HOLDFAST_FAILPOINT";
+/// Guard of the contract that a build with failpoints switches off; other builds do not look at it.
+const FAULT_VARIABLE: &str = "HOLDFAST_FAULT";
 
 /// Text of the configuration that runs without a file: SQLite in the working folder and the simulated provider,
 /// so that no data leaves this machine.
@@ -314,7 +316,7 @@ fn override_listen(
     }
 }
 
-/// Stops at a step, in a build for tests.
+/// Stops at a step, or switches off a guard, in a build for tests.
 fn arm_failpoint(document: &Document<'_>) {
     if holdfast_failpoint::ENABLED
         && let Some(failpoint) = document.variable(FAILPOINT_VARIABLE)
@@ -322,6 +324,14 @@ fn arm_failpoint(document: &Document<'_>) {
         match Failpoint::try_from(failpoint.as_str()) {
             Ok(failpoint) => holdfast_failpoint::arm(failpoint),
             Err(error) => document.mistake_in_variable(FAILPOINT_VARIABLE, error),
+        }
+    }
+    if holdfast_failpoint::ENABLED
+        && let Some(fault) = document.variable(FAULT_VARIABLE)
+    {
+        match Fault::try_from(fault.as_str()) {
+            Ok(fault) => holdfast_failpoint::break_guard(fault),
+            Err(error) => document.mistake_in_variable(FAULT_VARIABLE, error),
         }
     }
 }

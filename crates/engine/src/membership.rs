@@ -30,9 +30,10 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use holdfast_domain::admin::ports::EventOutbox;
 use holdfast_domain::conduct::{Conduct, Reconciliation};
-use holdfast_domain::operation::{Node, Snapshot};
+use holdfast_domain::operation::{Disown, Node, Phase, SendStatus, Snapshot};
 use holdfast_domain::ports::{Journal, Nodes, Unavailable};
 use holdfast_domain::{ErrorChain, OperationId, Timestamp};
+use holdfast_failpoint::{Fault, is_broken};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -204,12 +205,27 @@ impl Membership {
         &self,
         id: OperationId,
     ) -> Result<Snapshot, Unavailable> {
+        if is_broken(Fault::RunAgainAfterTakeover) {
+            Box::pin(self.reopen(id)).await?;
+        }
         let conduct = self.conduct_of(id);
         let found = conduct.reconcile_while_running(id, self.running.live_claim(id));
         let found = tokio::time::timeout(Options::COMMIT_WAIT, found).await;
         found
             .unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))
             .map(|found| self.found(found))
+    }
+
+    /// Opens an operation that no task of this process runs, as if its owner had proven that it never sent.
+    async fn reopen(&self, id: OperationId) -> Result<(), Unavailable> {
+        let snapshot = self.journal.load(id).await?;
+        if let Some(row) = snapshot.operation.filter(|row| row.phase == Phase::Leased)
+            && self.running.live_claim(id).is_none()
+        {
+            let disown = Disown { claim: row.owner.claim, sent: SendStatus::Never };
+            self.conduct_of(id).disown(id, disown).await?;
+        }
+        Ok(())
     }
 
     /// Counts what a reconciliation has brought about, and notes what it gave up.

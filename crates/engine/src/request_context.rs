@@ -4,8 +4,9 @@
 //! The body is apart from the context because it is the largest part, and is dropped as soon as it was compared or
 //! its run has it: thousands may wait for one run, and none of them needs the prompt for that.
 
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +15,8 @@ use holdfast_domain::model::ModelAlias;
 use holdfast_domain::operation::Claim;
 use holdfast_domain::private::Private;
 use holdfast_domain::request::Request;
-use holdfast_domain::{Micros, OperationId, RequestKey};
+use holdfast_domain::{ApiKeyId, Micros, OperationId, RequestKey, WalletId};
+use holdfast_failpoint::{Fault, is_broken};
 use holdfast_telemetry::traces::RequestTrace;
 use holdfast_wire::chat::request::{BadRequest, Delivery};
 use tokio::time::Instant;
@@ -100,7 +102,7 @@ impl RequestContext {
             in_flight,
             trace,
         } = submission;
-        let id = OperationId::of(caller.api_key.id, request_key);
+        let id = OperationId::of(key_scope(&caller), request_key);
         let now = Instant::now();
         let context = Self {
             serving,
@@ -117,6 +119,21 @@ impl RequestContext {
         };
         (context, body, memory)
     }
+}
+
+/// API key that the request keys of a caller belong to: its own.
+pub(crate) fn key_scope(caller: &Caller) -> ApiKeyId {
+    if is_broken(Fault::KeySharedAcrossApiKeys) {
+        return first_of_wallet(caller);
+    }
+    caller.api_key.id
+}
+
+/// The first API key of the caller's wallet that this process has met: the scope without its guard.
+fn first_of_wallet(caller: &Caller) -> ApiKeyId {
+    static FIRST: Mutex<BTreeMap<WalletId, ApiKeyId>> = Mutex::new(BTreeMap::new());
+    let mut first = FIRST.lock().unwrap_or_else(PoisonError::into_inner);
+    *first.entry(caller.api_key.wallet).or_insert(caller.api_key.id)
 }
 
 /// Content of a request, its largest part: kept until it was compared or handed to a run.

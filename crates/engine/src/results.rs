@@ -27,6 +27,7 @@ use bytes::Bytes;
 use holdfast_domain::operation::{Operation, Snapshot};
 use holdfast_domain::ports::{Journal, Unavailable};
 use holdfast_domain::{ApiKeyId, ErrorChain};
+use holdfast_failpoint::{Fault, is_broken};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -159,6 +160,14 @@ impl ResultLimiter {
     }
 }
 
+/// Body of a replay.
+fn replayed(mut body: Vec<u8>) -> Bytes {
+    if is_broken(Fault::OtherBytesReplayed) {
+        body.push(b' ');
+    }
+    body.into()
+}
+
 fn units(bytes: usize) -> u32 {
     u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
 }
@@ -187,7 +196,7 @@ impl ResultLimiter {
         }
         let key = caller.bearer.secret.result_key(operation.id);
         match seal::open(&key, operation, result) {
-            Ok(opened) => Content::Kept(opened.body.0.into()),
+            Ok(opened) => Content::Kept(replayed(opened.body.0)),
             Err(error) => {
                 tracing::error!(operation.id = %operation.id, error = %ErrorChain(&error), "a result does not open");
                 Content::Broken

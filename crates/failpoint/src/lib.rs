@@ -8,6 +8,11 @@
 //!
 //! Without the feature `armed`, [`reach`] is empty and no step can be armed: such a build cannot be
 //! stopped from outside.
+//!
+//! Apart from the steps, a build with the feature can switch off one guard of the contract, a [`Fault`]: a gateway that
+//! is broken on purpose, by which a checker of histories shows that it would notice.
+
+mod fault;
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -124,9 +129,9 @@ pub const ENABLED: bool = cfg!(feature = "armed");
 
 #[cfg(not(feature = "armed"))]
 mod inner {
-    //! Steps of a build without the feature: free, and never armed.
+    //! Steps and faults of a build without the feature: free, and never armed.
 
-    use super::{Failpoint, Step};
+    use super::{Failpoint, Fault, Step};
 
     /// No effect in this build.
     #[inline(always)]
@@ -134,23 +139,34 @@ mod inner {
 
     /// No effect in this build.
     pub fn arm(_failpoint: Failpoint) {}
+
+    /// Never, in this build.
+    #[inline(always)]
+    #[must_use]
+    pub const fn is_broken(_fault: Fault) -> bool {
+        false
+    }
+
+    /// No effect in this build.
+    pub fn break_guard(_fault: Fault) {}
 }
 
 #[cfg(feature = "armed")]
 mod inner {
-    //! The armed step of a process, the only one for its whole life.
+    //! The armed step and the broken guard of a process, one of each for its whole life.
 
     use std::io::Write;
     use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU64, Ordering};
     use std::time::Duration;
 
-    use super::{Failpoint, Step};
+    use super::{Failpoint, Fault, Step};
 
     /// Time between two looks of a stopped thread at its file.
     const LOOK: Duration = Duration::from_millis(5);
 
     static ARMED: OnceLock<(Failpoint, AtomicU64)> = OnceLock::new();
+    static BROKEN: OnceLock<Fault> = OnceLock::new();
 
     /// Stops this thread if `step` is armed and this is the arrival that was named.
     pub fn reach(step: Step) {
@@ -172,9 +188,21 @@ mod inner {
         let left = AtomicU64::new(failpoint.nth.get());
         ARMED.get_or_init(|| (failpoint, left));
     }
+
+    /// True if this guard is switched off.
+    #[must_use]
+    pub fn is_broken(fault: Fault) -> bool {
+        BROKEN.get() == Some(&fault)
+    }
+
+    /// Switches off a guard, for the life of the process. A second call has no effect.
+    pub fn break_guard(fault: Fault) {
+        BROKEN.get_or_init(|| fault);
+    }
 }
 
-pub use self::inner::{arm, reach};
+pub use self::fault::{BadFault, Fault};
+pub use self::inner::{arm, break_guard, is_broken, reach};
 
 #[cfg(test)]
 mod tests {

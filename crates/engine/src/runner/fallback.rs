@@ -14,6 +14,7 @@
 
 use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::ports::{CallFailure, NotRunProof};
+use holdfast_failpoint::{Fault, is_broken};
 
 use crate::catalogue::Guarantee;
 
@@ -40,10 +41,13 @@ pub(super) enum NextStep {
 }
 
 /// Decides what follows a failed call.
-pub(super) const fn after_failure(failure: CallFailure, terms: UnknownTerms) -> NextStep {
+pub(super) fn after_failure(failure: CallFailure, terms: UnknownTerms) -> NextStep {
     match failure {
         CallFailure::Refused(refusal) => NextStep::EndRefused(refusal),
         CallFailure::NotRun(proof) => NextStep::NextRoute(Some(proof)),
+        CallFailure::Unknown(_) if is_broken(Fault::FailureReadAsNotRun) => {
+            NextStep::NextRoute(Some(NotRunProof::Connect))
+        }
         CallFailure::Unknown(_) if terms.is_sent || terms.repeats_calls => NextStep::EndUnknown,
         CallFailure::Unknown(_) => match terms.guarantee {
             Guarantee::OneRun => NextStep::EndUnknown,

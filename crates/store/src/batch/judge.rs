@@ -17,6 +17,7 @@ use holdfast_domain::operation::{Transition, Version};
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, Timestamp, WalletId};
+use holdfast_failpoint::{Fault, is_broken};
 
 /// A counter of an API key in one of its windows.
 pub type Window = (ApiKeyId, Counter, Timestamp);
@@ -177,7 +178,7 @@ impl BatchState {
             let reached = || Rejection::LimitReached(self.reached(transition, moved, now));
             counters.push((window, after.ok_or_else(reached)?));
         }
-        let moves = transition.funds.balance_change();
+        let moves = with_fault(transition.funds, transition.funds.balance_change());
         // A result must find its place even if the wallet is broken.
         let balance = match (transition.funds, row) {
             (Funds::Unmoved, Some(_)) => None,
@@ -217,7 +218,7 @@ impl BatchState {
     /// never takes away more than there is: the window may have been swept meanwhile.
     fn count(&self, window: Window, moved: CounterMove) -> Option<i64> {
         let used = self.used(window);
-        match moved.bound {
+        match moved.bound.filter(|_bound| !is_broken(Fault::CapIgnored)) {
             Some(bound) => used.checked_add(moved.amount).filter(|after| *after <= bound),
             None => Some(used.saturating_add(moved.amount).max(0)),
         }
@@ -293,6 +294,28 @@ impl BatchState {
         // Both balances fit, so their difference does.
         moved.available = moved.available.plus(moves.available).unwrap_or(Micros::MAX);
         moved.held = moved.held.plus(moves.held).unwrap_or(Micros::MAX);
+    }
+}
+
+/// Moves of a wallet, altered if a guard is switched off.
+fn with_fault(funds: Funds, moves: BalanceChange) -> BalanceChange {
+    let BalanceChange { available, held } = moves;
+    let add = |amount: Micros| available.plus(amount).unwrap_or(available);
+    match funds {
+        Funds::Release(hold) | Funds::Lapse(hold) if is_broken(Fault::HoldReleasedTwice) => {
+            BalanceChange { available: add(hold), held }
+        }
+        Funds::Lapse(_) if is_broken(Fault::HoldKept) => {
+            BalanceChange { available: Micros::ZERO, held: Micros::ZERO }
+        }
+        Funds::Capture { .. } if is_broken(Fault::OtherAmountCharged) => {
+            BalanceChange { available: add(Micros::new(-1)), held }
+        }
+        Funds::Unmoved
+        | Funds::Hold(_)
+        | Funds::Capture { .. }
+        | Funds::Release(_)
+        | Funds::Lapse(_) => moves,
     }
 }
 

@@ -30,12 +30,13 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::admin::audit::{TrailHead, TrailRow};
 use holdfast_domain::admin::event::{EventInterest, NewEvent};
 use holdfast_domain::admin::{
-    AccountCommand, AccountEffect, AccountReceipt, AccountRefusal, Creation, Rejection, ResourceId,
-    decide, replay,
+    AccountCommand, AccountEffect, AccountReceipt, AccountRefusal, AccountWrite, Creation,
+    NewPosting, Rejection, ResourceId, decide, replay,
 };
+use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::ports::Cause;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_failpoint::{Step, reach};
+use holdfast_failpoint::{Fault, Step, is_broken, reach};
 use sea_orm::Statement;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -182,7 +183,7 @@ impl CommandTransaction {
             return Some((Vec::new(), receipt));
         }
         let mut statements = Vec::new();
-        for write in &effect.writes {
+        for write in &with_fault(effect.writes) {
             statements.extend(writes::statements(self.dialect, write, self.ended.as_deref())?);
         }
         // After the rows that they name.
@@ -231,4 +232,21 @@ impl CommandTransaction {
         };
         AccountReceipt { replayed: receipt.replayed && !(was_lost && is_own), ..receipt }
     }
+}
+
+/// Writes of a command; a refund pays nothing if that guard is switched off.
+fn with_fault(mut writes: Vec<AccountWrite>) -> Vec<AccountWrite> {
+    if !is_broken(Fault::RefundLost) {
+        return writes;
+    }
+    let refund = writes.iter().find_map(|write| {
+        let AccountWrite::InsertPosting(NewPosting { posting, .. }, _) = write else { return None };
+        matches!(posting.kind, PostingKind::Refund(_)).then_some(posting.amount)
+    });
+    for write in &mut writes {
+        if let (AccountWrite::SetAvailable(_, available), Some(refund)) = (write, refund) {
+            *available = available.minus(refund).unwrap_or(*available);
+        }
+    }
+    writes
 }
