@@ -12,6 +12,7 @@ pub mod chain;
 pub mod cuts;
 mod fleet;
 mod heard;
+pub mod histories;
 mod load;
 pub mod matrix;
 mod model;

@@ -25,6 +25,8 @@ const CONFIG: &str = "holdfast.toml";
 pub struct Site {
     folder: Arc<TempDir>,
     env: Vec<(OsString, OsString)>,
+    /// Binary of all processes in here; `None`: the one that users have.
+    program: Option<PathBuf>,
     _watchdog: Option<Watchdog>,
 }
 
@@ -51,7 +53,8 @@ impl Site {
     }
 
     fn of(folder: TempDir, watchdog: Option<Watchdog>) -> Self {
-        let site = Self { folder: Arc::new(folder), env: Vec::new(), _watchdog: watchdog };
+        let site =
+            Self { folder: Arc::new(folder), env: Vec::new(), program: None, _watchdog: watchdog };
         site.with_env("UPSTREAM_KEY", UPSTREAM_KEY)
     }
 
@@ -95,6 +98,14 @@ impl Site {
     /// The same of a folder that stays in its place.
     pub fn set_env(&mut self, name: &str, value: impl Into<OsString>) {
         self.env.push((name.into(), value.into()));
+    }
+
+    /// Has all processes in here run with this guard of the contract switched off, which only the binary
+    /// with failpoints can.
+    #[must_use]
+    pub fn with_fault(mut self, fault: &str) -> Self {
+        self.program = Some(failpoint_binary());
+        self.with_env("HOLDFAST_FAULT", fault)
     }
 
     /// Writes another configuration.
@@ -305,7 +316,10 @@ impl Site {
     /// The binary in this folder, with this environment and no other of the tests' own.
     #[must_use]
     pub fn command(&self) -> Command {
-        self.command_of(&binary())
+        match &self.program {
+            Some(program) => self.command_of(program),
+            None => self.command_of(&binary()),
+        }
     }
 
     fn command_of(&self, binary: &Path) -> Command {

@@ -15,13 +15,14 @@ use crate::{
 };
 
 /// Kinds of chaos, and the default number of runs of each.
-const KINDS: [(&str, u32); 9] = [
+const KINDS: [(&str, u32); 10] = [
     ("file", 200),
     ("nodes", 60),
     ("server", 24),
     ("clocks", 24),
     ("matrix", 288),
     ("racers", 1_000),
+    (HISTORIES, 200),
     (SIDECAR, 500),
     (CHAIN, 300),
     (BALANCER, 20),
@@ -32,6 +33,7 @@ const BALANCER: &str = "balancer";
 const FILE: &str = "file";
 const SIDECAR: &str = "sidecar";
 const CHAIN: &str = "chain";
+const HISTORIES: &str = "histories";
 
 #[derive(Debug, PartialEq, Eq)]
 struct ChaosRun {
@@ -46,10 +48,11 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let Some(gateway) = gateway::build(workspace)? else { return Ok(false) };
     // It takes so long that another build may replace the binary meanwhile.
     let gateway = gateway.kept_in(&workspace.target.join("chaos"))?;
-    let server = match asked.iter().all(|asked| [FILE, SIDECAR, CHAIN].contains(&asked.kind)) {
-        true => None,
-        false => Some(PostgresServer::start(Purpose::Tests)?),
-    };
+    let server =
+        match asked.iter().all(|asked| [FILE, SIDECAR, CHAIN, HISTORIES].contains(&asked.kind)) {
+            true => None,
+            false => Some(PostgresServer::start(Purpose::Tests)?),
+        };
     let mut passed = true;
     for ChaosRun { kind, kills, seed } in asked {
         // Printed with a failure: the same seed repeats the same loads and kills.
@@ -57,6 +60,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         let mut cargo = shell::cargo(&workspace.root);
         cargo.args(["run", "--quiet", "--package", "holdfast-tests", "--bin", "chaos", "--"]);
         cargo.args([kind, &kills.to_string(), &seed.to_string()]).envs(gateway.env());
+        cargo.env("HOLDFAST_HISTORIES", workspace.target.join(HISTORIES));
         if let Some(server) = &server {
             cargo.envs(server.env());
         }

@@ -44,7 +44,7 @@ usage: cargo xtask <command>
                       domain, accounts, admin, console, failpoint, telemetry, testkit, wire, store,
                       engine, providers, webhooks, net, sidecar, http, config, bootstrap,
                       embed, thumbnails, cli, gateway, xtask,
-                      tests, browser, bench, examples, doc
+                      checker, tests, histories, browser, bench, examples, doc
   lint [check]...     run the checks, all of them unless some are named:
                       fmt, outside, tidy, commits, doors, telemetry, clippy, doc, deny, portable,
                       advisories, machete
@@ -56,12 +56,13 @@ usage: cargo xtask <command>
   clients             drive the gateway with every client of docs/how-to/connect-a-framework.md, directly and through
                       the sidecar
   chaos               all that the next one can do, then the fuzz targets
-  chaos [--on file|nodes|server|clocks|matrix|racers|sidecar|chain|balancer] [--kills N]
-        [--seed S]
+  chaos [--on file|nodes|server|clocks|matrix|racers|histories|sidecar|chain|balancer]
+        [--kills N] [--seed S]
                       kill gateways under load and check what is left: one on a file (which
                       is meant where --on is left out), three on a database, their database
                       server, or one at each step in every way; clocks are set wrong too, and
-                      racers are 64 callers of one key, again and again; sidecar cuts the
+                      racers are 64 callers of one key, again and again; histories records
+                      what callers see and judges the file by a model; sidecar cuts the
                       connections of calls without keys, and kills what they go through;
                       chain does so with calls through a gateway behind a gateway;
                       balancer replaces gateways under load, and kills none

@@ -66,7 +66,9 @@ const CRATES: &[(&str, &str)] = &[
     ("cli", "holdfast-cli"),
     ("gateway", "holdfast"),
     ("xtask", "xtask"),
+    ("checker", "history-checker"),
     (END_TO_END, "holdfast-tests"),
+    (HISTORIES, "holdfast-tests"),
     (BROWSER, "holdfast-tests"),
     (BENCH, "holdfast-bench"),
 ];
@@ -83,6 +85,8 @@ const STORE: &str = "store";
 const POSTGRES: &str = "postgres";
 /// Drives the real binary with real client libraries.
 const END_TO_END: &str = "tests";
+/// Records histories of unbroken and broken gateways, and judges them: those end-to-end tests whose names begin so.
+const HISTORIES: &str = "histories";
 /// Drives the console in a real browser: those end-to-end tests whose names begin so.
 const BROWSER: &str = "browser";
 /// The benchmark, to see that it still runs; it drives the real binary too.
@@ -144,8 +148,9 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
         true if is_built => server(&mut notes)?,
         true | false => None,
     };
-    let (units, others): (Vec<_>, Vec<_>) =
-        wanted.into_iter().partition(|(name, _)| ![END_TO_END, BROWSER, BENCH].contains(name));
+    let (units, others): (Vec<_>, Vec<_>) = wanted
+        .into_iter()
+        .partition(|(name, _)| ![END_TO_END, HISTORIES, BROWSER, BENCH].contains(name));
     if runner.takes_many() && is_built && !units.is_empty() {
         suites.extend(together(&runner, &units, server.as_ref())?);
     } else {
@@ -167,6 +172,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
             END_TO_END => {
                 world.end_to_end(package, mem::take(&mut programs.end_to_end), &mut notes)
             }
+            HISTORIES => world.histories(package),
             BROWSER => world.in_a_browser(package, mem::take(&mut programs.browser), &mut notes),
             _ => world.with_gateway(package, &mut notes),
         })?);
@@ -322,9 +328,18 @@ impl TestWorld<'_> {
             needs.env.push(("HOLDFAST_SKIP", needs.skip.join(",").into()));
         }
         // With the underscore: a test whose name only begins like it still runs.
-        let others = needs.skip.into_iter().chain([BROWSER]);
+        let others = needs.skip.into_iter().chain([BROWSER, HISTORIES]);
         let prefixes: Vec<String> = others.map(|name| format!("{name}_")).collect();
         self.runner.run(&[package], &needs.env, &prefixes)
+    }
+
+    /// The histories' own suite: a part of the end-to-end tests that keeps its files, and prints what they come to.
+    fn histories(&self, package: &str) -> Result<TestRun> {
+        let Some(gateway) = gateway::build(self.workspace)? else { return Ok(TestRun::not_run()) };
+        let mut env = Vec::from(gateway.env());
+        env.push(("HOLDFAST_HISTORIES", self.workspace.target.join(HISTORIES)));
+        env.push(("NEXTEST_SUCCESS_OUTPUT", "immediate".into()));
+        self.runner.run_some((&[package], Some(&format!("{HISTORIES}_"))), &env, &[])
     }
 
     /// The console's own suite: a part of the end-to-end tests, with the machine for itself.

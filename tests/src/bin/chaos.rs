@@ -7,6 +7,7 @@ use std::time::Instant;
 use holdfast_tests::Reply;
 use holdfast_tests::chaos::chain::chain;
 use holdfast_tests::chaos::cuts::{Deaths, cut};
+use holdfast_tests::chaos::histories::{FAULTS, Recording, folder};
 use holdfast_tests::chaos::matrix::{shuffled, try_cells};
 use holdfast_tests::chaos::racers::Track;
 use holdfast_tests::chaos::{Moments, Plan, Topology, run};
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let Some(seed) = act(&arguments, started) else {
         println!(
-            "usage: chaos file|nodes|server|clocks|matrix|racers|sidecar|chain|balancer N SEED"
+            "usage: chaos file|nodes|server|clocks|matrix|racers|histories|FAULT|sidecar|chain|balancer N SEED"
         );
         return ExitCode::from(2);
     };
@@ -64,9 +65,25 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
                 println!("{:>5} s: {done:>6} cells, all in order", started.elapsed().as_secs());
             });
         }
-        _ => return None,
+        "histories" => judge(Recording { seed, kills: count, fault: None }),
+        fault => {
+            let fault = FAULTS.into_iter().find(|name| *name == fault)?;
+            judge(Recording { seed, kills: count, fault: Some(fault) });
+        }
     }
     Some(seed)
+}
+
+/// Records a history and judges it: an unbroken gateway has no violation, and a broken one has.
+fn judge(recording: Recording) {
+    let (path, report) = recording.judge_in(&folder());
+    let name = recording.fault.unwrap_or("unbroken");
+    println!("{name}: {report}: {}", path.display());
+    for violation in report.violations.iter().take(3) {
+        println!("{violation}");
+    }
+    let is_broken = recording.fault.is_some();
+    assert_eq!(report.violations.is_empty(), !is_broken, "{name} was judged wrong");
 }
 
 fn kill(faults: u32, seed: u64, topology: Topology, started: Instant) {

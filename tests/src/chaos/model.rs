@@ -51,9 +51,20 @@ pub(super) struct Way {
 }
 
 impl Does {
+    /// An answer, in two cases of three.
+    pub(super) fn any(dice: &mut Dice) -> Self {
+        match dice.below(12) {
+            0 => Self::TurnAway,
+            1 => Self::Refuse,
+            2 => Self::Fail,
+            3 => Self::Break,
+            _ => Self::Answer,
+        }
+    }
+
     const ALL: [Self; 5] = [Self::Answer, Self::TurnAway, Self::Refuse, Self::Fail, Self::Break];
 
-    const fn label(self) -> &'static str {
+    pub(super) const fn label(self) -> &'static str {
         match self {
             Self::Answer => "answer",
             Self::TurnAway => "turn-away",
@@ -103,13 +114,7 @@ impl fmt::Debug for Key {
 
 impl Key {
     pub(super) fn new(dice: &mut Dice, accounts: usize) -> Self {
-        let does = match dice.below(12) {
-            0 => Does::TurnAway,
-            1 => Does::Refuse,
-            2 => Does::Fail,
-            3 => Does::Break,
-            _ => Does::Answer,
-        };
+        let does = Does::any(dice);
         let millis = if dice.one_in(2) { dice.below(MODEL_MS_MAX) } else { 0 };
         Self {
             id: dice.key(),
@@ -222,6 +227,61 @@ struct Runs {
     turned_away: u64,
 }
 
+/// Orders of a prompt to the upstream.
+#[derive(Debug)]
+pub(super) struct Orders {
+    pub(super) id: String,
+    pub(super) does: Does,
+    tokens: i64,
+    time: Duration,
+    is_streamed: bool,
+}
+
+impl Orders {
+    /// Orders of a request; words after them are somebody else's.
+    pub(super) fn of(arrived: &ArrivedRequest) -> Self {
+        let body = arrived.json();
+        let orders = body["messages"][0]["content"].as_str().expect("a prompt");
+        let [id, does, tokens, millis, ..] = orders.split(' ').collect::<Vec<_>>()[..] else {
+            panic!("no orders: {orders}")
+        };
+        Self {
+            id: id.to_owned(),
+            does: Does::ALL.into_iter().find(|it| it.label() == does).expect("an order"),
+            tokens: tokens.parse().expect("a count"),
+            time: Duration::from_millis(millis.parse().expect("a time")),
+            is_streamed: body["stream"] == true,
+        }
+    }
+
+    /// Charge of an answer.
+    pub(super) fn charge(&self) -> i64 {
+        CHARGE_FIXED + CHARGE_PER_TOKEN * self.tokens
+    }
+
+    /// Reply to them; the first one of a key may be turned away.
+    pub(super) fn reply(&self, is_first: bool) -> Reply {
+        let Self { id, does, tokens, time, is_streamed } = self;
+        let reply = match does {
+            Does::TurnAway if is_first => Reply::json(429, &error("rate_limit_exceeded")),
+            Does::Answer | Does::TurnAway => {
+                let mut body = completion(&format!("Done: {id}"));
+                body["usage"]["completion_tokens"] = json!(tokens);
+                body["usage"]["total_tokens"] = json!(100 + tokens);
+                body["usage"]["completion_tokens_details"]["reasoning_tokens"] = json!(0);
+                let said = begun(id).pause(*time).text(&id[HALF..]).finish("stop");
+                let streamed = said.used(&body["usage"]).done().reply();
+                if *is_streamed { streamed } else { Reply::json(200, &body) }
+            }
+            Does::Refuse => Reply::json(400, &error("mark-of-code")),
+            Does::Fail => Reply::json(500, &error("server_error")),
+            Does::Break if *is_streamed => begun(id).pause(*time).cut(),
+            Does::Break => Reply::Raw("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{".to_owned()),
+        };
+        Reply::Late(*time, Box::new(reply))
+    }
+}
+
 /// The upstream's own book.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Runbook(Arc<Mutex<BTreeMap<String, Runs>>>);
@@ -234,38 +294,13 @@ impl Runbook {
     }
 
     fn judge(&self, arrived: &ArrivedRequest) -> Reply {
-        let body = arrived.json();
-        let is_streamed = body["stream"] == true;
-        let orders = body["messages"][0]["content"].as_str().expect("a prompt");
-        let [id, does, tokens, millis] = orders.split(' ').collect::<Vec<_>>()[..] else {
-            panic!("no orders: {orders}")
-        };
-        let does = Does::ALL.into_iter().find(|it| it.label() == does).expect("an order");
-        let tokens: i64 = tokens.parse().expect("a count");
-        let time = Duration::from_millis(millis.parse().expect("a time"));
+        let orders = Orders::of(arrived);
         let mut book = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let runs = book.entry(id.to_owned()).or_default();
+        let runs = book.entry(orders.id.clone()).or_default();
         runs.arrived += 1;
-        let reply = match does {
-            Does::TurnAway if runs.turned_away == 0 => {
-                runs.turned_away += 1;
-                Reply::json(429, &error("rate_limit_exceeded"))
-            }
-            Does::Answer | Does::TurnAway => {
-                let mut body = completion(&format!("Done: {id}"));
-                body["usage"]["completion_tokens"] = json!(tokens);
-                body["usage"]["total_tokens"] = json!(100 + tokens);
-                body["usage"]["completion_tokens_details"]["reasoning_tokens"] = json!(0);
-                let said = begun(id).pause(time).text(&id[HALF..]).finish("stop");
-                let streamed = said.used(&body["usage"]).done().reply();
-                if is_streamed { streamed } else { Reply::json(200, &body) }
-            }
-            Does::Refuse => Reply::json(400, &error("mark-of-code")),
-            Does::Fail => Reply::json(500, &error("server_error")),
-            Does::Break if is_streamed => begun(id).pause(time).cut(),
-            Does::Break => Reply::Raw("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{".to_owned()),
-        };
-        Reply::Late(time, Box::new(reply))
+        let is_first = runs.turned_away == 0;
+        runs.turned_away += u64::from(orders.does == Does::TurnAway && is_first);
+        orders.reply(is_first)
     }
 
     /// All requests are in order: none ran twice, and each paid one has run.

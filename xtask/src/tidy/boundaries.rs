@@ -28,7 +28,10 @@ const BOUNDARIES: &[(&[&str], &[&str])] = &[
     (&["anyhow"], &["holdfast", "holdfast-bootstrap", "holdfast-cli", "holdfast-tests", "xtask"]),
     (&["argon2"], &["holdfast-accounts"]),
     (&["toml"], &["holdfast-config", "holdfast-tests", "xtask"]),
-    (&["serde"], &["holdfast", "holdfast-admin", "holdfast-cli", "holdfast-wire"]),
+    (
+        &["serde"],
+        &["history-checker", "holdfast", "holdfast-admin", "holdfast-cli", "holdfast-wire"],
+    ),
     (&["axum", "tower"], &["holdfast-admin", "holdfast-console"]),
     (&["utoipa", "utoipa-axum"], &["holdfast-admin"]),
     (&["askama"], &["holdfast-console"]),

@@ -129,7 +129,9 @@ const LAYERS: &[(&str, &[&str])] = &[
         "holdfast-bench",
         &["holdfast-domain", "holdfast-store", "holdfast-testkit", "holdfast-tests"],
     ),
-    ("holdfast-tests", &[]),
+    // Only the file of a history, and nothing of the product: else it would judge by what it should doubt.
+    ("history-checker", &[]),
+    ("holdfast-tests", &["history-checker"]),
     // What a service that embeds Holdfast needs.
     (THUMBNAILS, &["holdfast-domain", "holdfast-embed"]),
     ("xtask", &[]),
