@@ -23,12 +23,16 @@ use crate::{Account, Config, Reply, Request, Site, Upstream};
 const CLIENTS: u32 = 6;
 /// Keys that a round adds.
 const NEW_KEYS: usize = 16;
+/// One of so many ended keys is called again.
+const OLD_ONE_IN: u64 = 16;
 /// How long a round runs before its gateway is killed, at most.
 const ROUND_MS_MAX: u64 = 150;
 /// How long a caller waits who was turned away.
 const TURNED_AWAY: Duration = Duration::from_millis(40);
+/// How long callers of a round call again, at most: longer than it lasts.
+const ROUND_MAX: Duration = Duration::from_secs(60);
 /// How long callers go on until all keys have their ends.
-const REST_MAX: Duration = Duration::from_secs(20);
+const REST_MAX: Duration = Duration::from_secs(6);
 /// Rounds after which everything is brought to rest.
 const ROUNDS_PER_REST: u32 = 4;
 /// Deposit of each wallet, as it is spelled and in micros.
@@ -66,6 +70,8 @@ pub(super) struct Load {
     recorder: Arc<Recorder>,
     dice: Dice,
     kills: u32,
+    /// Number of keys at the last rest.
+    rested: usize,
     _upstream: Upstream,
 }
 
@@ -89,6 +95,7 @@ impl Load {
             recorder,
             dice: Dice(seed),
             kills,
+            rested: 0,
             _upstream: upstream,
         };
         load.open_accounts();
@@ -130,7 +137,7 @@ impl Load {
             self.plan();
             let time = Duration::from_millis(self.dice.below(ROUND_MS_MAX));
             let gateway = self.site.serve();
-            self.run(gateway.address(), 0, || {
+            self.run((0, gateway.address()), ROUND_MAX, || {
                 // The fault itself, at a moment of its own: nothing is waited for.
                 std::thread::sleep(time);
                 gateway.kill();
@@ -143,17 +150,18 @@ impl Load {
         self.recorder.finish()
     }
 
-    /// Has callers do all there is to do, beside something else.
-    fn run(&self, address: SocketAddr, node: u32, beside: impl FnOnce()) {
+    /// Has callers do all there is to do, beside something else, and call again for so long at most.
+    fn run(&self, to: (u32, SocketAddr), most: Duration, beside: impl FnOnce()) {
+        let until = Instant::now() + most;
         std::thread::scope(|scope| {
             for client in 0..CLIENTS {
-                scope.spawn(move || self.work(client, (node, address)));
+                scope.spawn(move || self.work(client, to, until));
             }
             beside();
         });
     }
 
-    fn work(&self, client: u32, (node, address): (u32, SocketAddr)) {
+    fn work(&self, client: u32, (node, address): (u32, SocketAddr), until: Instant) {
         loop {
             let Some(task) = self.tasks().pop_front() else { return };
             let next = match task {
@@ -169,8 +177,9 @@ impl Load {
                 }
             };
             match next {
-                Next::Done => {}
-                Next::Again => self.tasks().push_back(task),
+                Next::Again if Instant::now() < until => self.tasks().push_back(task),
+                // A broken gateway may turn a key away for ever.
+                Next::Done | Next::Again => {}
                 // What was not done comes with the next round.
                 Next::Gone => return,
             }
@@ -192,12 +201,16 @@ impl Load {
             let calls =
                 open.into_iter().map(|at| Task::Call(at, Way::any(&mut self.dice).patient()));
             self.tasks = Mutex::new(calls.collect());
-            self.run(gateway.address(), 0, || {});
+            self.run((0, gateway.address()), REST_MAX, || {});
         }
-        let every: VecDeque<_> = (0..self.keys().len()).collect();
-        let again = every.into_iter().map(|at| Task::Call(at, Way::any(&mut self.dice).patient()));
+        // All keys since the last rest, and a few of those before.
+        let (from, to) = (self.rested, self.keys().len());
+        let again = (0..to).filter(|at| *at >= from || self.dice.one_in(OLD_ONE_IN));
+        let again: Vec<usize> = again.collect();
+        let again = again.into_iter().map(|at| Task::Call(at, Way::any(&mut self.dice).patient()));
         self.tasks = Mutex::new(again.chain([Task::Refund, Task::Deposit(0)]).collect());
-        self.run(gateway.address(), 0, || {});
+        self.rested = to;
+        self.run((0, gateway.address()), REST_MAX, || {});
         for at in 0..self.accounts.len() {
             self.read_balance(gateway.address(), at);
         }
@@ -210,8 +223,9 @@ impl Load {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let mut tasks = Vec::new();
         for at in 0..keys.len() {
-            let turns = if keys[at].is_ended { u64::from(dice.one_in(10)) } else { 1 };
-            tasks.extend((0..turns).map(|_| Task::Call(at, Way::any(dice))));
+            if !keys[at].is_ended || dice.one_in(OLD_ONE_IN) {
+                tasks.push(Task::Call(at, Way::any(dice)));
+            }
         }
         for _new in 0..NEW_KEYS {
             let key = Key::any(dice, accounts);
