@@ -200,7 +200,7 @@ async function whyWasIt402({ page, world }) {
   await keep(page, world, "402", page.getByRole("heading", { level: 1 }));
 
   hand = await open(page, "small budget");
-  const used = page.locator("section.facts", { hasText: "Used of its limits" });
+  const used = page.locator("section.facts", { hasText: "Limits, holds included" });
   await used.getByText("0.00 USD of 0.000001 USD").waitFor();
   await keep(page, world, "402-key", used);
   const latest = () => page.getByRole("region", { name: "Last refused requests" }).locator("tbody tr").first();
@@ -329,7 +329,7 @@ async function rotateWithGrace({ page, world }) {
     assert.equal((await call(world, "/v1/wallet", bearer)).status, 200, "both work for an hour");
   }
   await keep(page, world, "rotated", page.getByRole("heading", { level: 1 }));
-  await follow(page, "To the API key");
+  await follow(page, "Open API key");
   const rows = page.getByRole("region", { name: "Credentials in force" }).locator("tbody tr");
   assert.equal(await rows.count(), 2 + world.rotations);
   world.rotations += 1;
@@ -341,7 +341,7 @@ async function fileForTheAccountant({ page }) {
   for (const month of ["this", "last"]) {
     const hand = await Hand.onHome(page);
     await hand.follow("Payments");
-    const [file] = await Promise.all([page.waitForEvent("download"), hand.follow(`File of ${month} month`)]);
+    const [file] = await Promise.all([page.waitForEvent("download"), hand.follow(`File (${month} month)`)]);
     hand.within(2);
     assert.match(file.suggestedFilename(), /^ledger-\d{4}-\d{2}\.csv$/);
     const lines = (await readFile(await file.path(), "utf8")).trim().split("\r\n").map((line) => line.split(","));
@@ -372,10 +372,10 @@ async function exportAMonth({ page, world }) {
 
 async function sendAgain({ page, world }) {
   await navigate(page, "Webhooks");
-  await follow(page, "Make a webhook");
+  await follow(page, "Create a webhook");
   await page.getByLabel("Address").fill(`${world.receiver}/${world.script ? "with" : "without"}`);
   await page.getByLabel("Description").fill("accounting");
-  await press(page, "Make the webhook");
+  await press(page, "Create the webhook");
   await page.getByRole("heading", { name: "Secret" }).waitFor();
   await page.locator("section.facts").getByRole("link").click();
   const webhook = page.url();
@@ -393,7 +393,7 @@ async function sendAgain({ page, world }) {
   };
   await delivered(1);
   await page.getByRole("link", { name: "Send again" }).first().click();
-  await press(page, "Send it again");
+  await press(page, "Send again");
   await delivered(world.resendTries);
   await keep(page, world, "webhook-again", page.getByRole("region", { name: "Deliveries" }));
 }

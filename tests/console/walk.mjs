@@ -67,7 +67,7 @@ export async function lookAtFailures(page, world) {
   await page.goto("/wallets/new");
   await page.getByLabel("Name").fill("Acme Robotics");
   await page.getByLabel("Currency").fill("dollars");
-  await page.getByRole("button", { name: "Make the wallet" }).click();
+  await page.getByRole("button", { name: "Create the wallet" }).click();
   await page.locator("#currency-error").waitFor();
   assert.equal(await page.getByLabel("Name").inputValue(), "Acme Robotics", "what was written stays");
   await look(page, world, "form-wrong");

@@ -6,6 +6,7 @@ mod boundaries;
 mod cycles;
 mod files;
 mod layers;
+mod literals;
 mod names;
 mod pages;
 mod prose;
@@ -59,6 +60,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     findings.extend(cycles::check(&texts));
     for (path, text) in &texts {
         findings.extend(files::check(path, text));
+        findings.extend(literals::check(path, text));
         findings.extend(names::check(path, text));
         findings.extend(pages::check(path, text));
         findings.extend(prose::check(path, text));

@@ -8,12 +8,16 @@
 //! | [`SPAN_SECONDS`] | `ends_in_seconds` |
 //! | [`GRACE_SECONDS`] | `grace_seconds` |
 //!
+//! Labels and hints of members are in [`members`].
+//!
 //! Each front end words its own refusal: a member is micros and may be null in JSON, and units of a currency and empty
 //! in a form.
 
 use std::ops::RangeInclusive;
 
 use holdfast_domain::limits::SpendWindow;
+
+pub mod members;
 
 /// A limit that is counted: at least one, or no request would ever run. The numbers of JSON are exact up to a
 /// little more.

@@ -110,6 +110,7 @@ pub use self::sentence::sentence;
 pub use self::sessions::{BegunSession, RenewedSession, SessionError, SignInError, SignedIn};
 pub use self::table::{INTERFACES, Interfaces};
 pub use self::text::{BadText, Description, ExternalId, Name, Note, Reason, Reference, Source};
+pub use self::verbs::forms::FormWords;
 pub use self::verbs::{Subject, SubjectKind, SubjectNouns, VERBS, Verb};
 pub use self::wallets::NewWallet;
 pub use self::webhooks::{NewWebhook, SecretText, WebhookWithSecret};

@@ -13,6 +13,8 @@ use uuid::Uuid;
 
 use crate::{Accounts, Outcome, Principal, Reference, Request, Result};
 
+pub mod forms;
+
 /// A verb.
 #[derive(Debug)]
 pub struct Verb {

@@ -1,9 +1,13 @@
-//! Failures as pages: what could not be done, in the words that every door has for it, and what to do now.
+//! Failures as pages: the cause in the words of all front ends, and what to do now. Their texts are here, with their
+//! types.
 
-use holdfast_accounts::AccountsError;
+use std::time::Duration;
+
+use holdfast_accounts::{AccountsError, LinkError, SignInError};
 use holdfast_admin::{Code, Problem};
 use holdfast_domain::admin::UseCase;
-use http::StatusCode;
+use http::header::RETRY_AFTER;
+use http::{HeaderMap, StatusCode};
 
 /// A request that is answered by a failure.
 #[derive(Debug, Clone)]
@@ -14,6 +18,8 @@ pub(crate) struct Failure {
     pub(crate) field: Option<String>,
     /// Use case that the visitor's role does not have.
     pub(crate) refused: Option<UseCase>,
+    /// Time after which a retry may succeed.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 const NOT_FOUND: &str = "There is no such page, or none that you may see.";
@@ -24,19 +30,32 @@ const WORDS: &[(Code, &str)] = &[
     (Code::IdempotencyKeyConflict, "This form was sent before with other values. Open a new form."),
     (
         Code::EditConflict,
-        "Somebody else has edited it since. Open the form again: it has what stands now.",
+        "The resource was edited in the meantime. Open the form again for its current values.",
     ),
 ];
 
 impl Failure {
     pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), field: None, refused: None }
+        Self { status, message: message.into(), field: None, refused: None, retry_after: None }
     }
 
-    /// A value of a field that cannot stand.
-    pub(crate) fn field(field: &str, message: impl Into<String>) -> Self {
+    /// A value of a field that is not accepted.
+    pub(crate) fn field(field: &str, cause: impl ToString) -> Self {
         let field = Some(field.to_owned());
-        Self { field, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, message) }
+        Self { field, ..Self::new(StatusCode::UNPROCESSABLE_ENTITY, cause.to_string()) }
+    }
+
+    /// The same with the time after which a retry may succeed.
+    pub(crate) fn after(self, retry_after: Duration) -> Self {
+        Self { retry_after: Some(retry_after), ..self }
+    }
+
+    /// Writes the time after which a retry may succeed into the head of the answer.
+    pub(crate) fn put_retry_after(&self, headers: &mut HeaderMap) {
+        if let Some(time) = self.retry_after {
+            let begun = u64::from(time.subsec_nanos() > 0);
+            headers.insert(RETRY_AFTER, time.as_secs().saturating_add(begun).max(1).into());
+        }
     }
 
     /// The same, told of a use case where it is a refusal.
@@ -75,6 +94,143 @@ impl From<AccountsError> for Failure {
         };
         // Fields of forms are units of a currency, and members of the API micros.
         let field = problem.param().map(|param| param.strip_suffix("_micros").unwrap_or(param));
-        Self { status, message, field: field.map(str::to_owned), refused }
+        Self { field: field.map(str::to_owned), refused, ..Self::new(status, message) }
+    }
+}
+
+/// Refusal of a value in a field of a form or a filter.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum FieldRefusal {
+    #[error("Choose one of the values.")]
+    NotAChoice,
+    #[error("Choose two different dimensions.")]
+    SameDimensions,
+    #[error("There is no such wallet.")]
+    UnknownWallet,
+    #[error("There is no such API key. A name needs its wallet.")]
+    UnknownApiKey,
+    #[error("A model is publisher/name, such as acme/large.")]
+    NotAModel,
+    #[error(
+        "{0} is not a model id: write publisher/name, or publisher/* for every model of a publisher."
+    )]
+    NotAPattern(String),
+    #[error(
+        "A resource is its kind and its id, such as wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11."
+    )]
+    NotAResource,
+    #[error("A request key belongs to an API key: enter that key too.")]
+    ApiKeyMissing,
+    #[error("Enter the id of the payment too.")]
+    ReferenceMissing,
+    #[error("Enter the payment system of this id.")]
+    SourceMissing,
+    #[error("Enter the wallet of the role.")]
+    WalletMissing,
+    #[error("Only a holder's role has a wallet.")]
+    WalletNotAllowed,
+    #[error("Write a message of at most 32 KiB.")]
+    MessageLength,
+    #[error("Paste an API key, which begins with hfk_.")]
+    NotAnApiKey,
+    #[error("A password has 12 to 256 characters.")]
+    PasswordLength,
+    #[error("The two passwords differ.")]
+    PasswordsDiffer,
+    #[error("This is not your password.")]
+    WrongPassword,
+}
+
+/// Refusal of a whole request.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RequestRefusal {
+    #[error(
+        "Your role is for the holder of a wallet, and this is the operators' console. Sign in at the address of the \
+         holders' console, which the operator of the service knows."
+    )]
+    ForOperators,
+    #[error(
+        "This is the console of wallets' holders, and you have no role for a wallet. Sign in at the address of the \
+         operators' console."
+    )]
+    ForHolders,
+    #[error(
+        "This link gives no role for a wallet: open it at the address of the operators' console."
+    )]
+    LinkForOperators,
+    #[error("The answer broke off. Send the request again under its key.")]
+    BrokenAnswer,
+    #[error("Four of your requests are being answered here. Wait for one of them.")]
+    TooManyAnswers,
+}
+
+/// Time until a place among the passwords that are checked is free, at most.
+const PASSWORD_WAIT: Duration = Duration::from_secs(2);
+/// Time until one of the visitor's own requests has ended, as a guess.
+const ANSWER_WAIT: Duration = Duration::from_secs(5);
+
+impl From<RequestRefusal> for Failure {
+    fn from(refusal: RequestRefusal) -> Self {
+        let status = match refusal {
+            RequestRefusal::ForOperators | RequestRefusal::ForHolders => StatusCode::FORBIDDEN,
+            RequestRefusal::LinkForOperators => StatusCode::NOT_FOUND,
+            RequestRefusal::BrokenAnswer => StatusCode::BAD_GATEWAY,
+            RequestRefusal::TooManyAnswers => {
+                let failure = Self::new(StatusCode::TOO_MANY_REQUESTS, refusal.to_string());
+                return failure.after(ANSWER_WAIT);
+            }
+        };
+        Self::new(status, refusal.to_string())
+    }
+}
+
+impl From<SignInError> for Failure {
+    fn from(error: SignInError) -> Self {
+        let slow = |message: &str| Self::new(StatusCode::TOO_MANY_REQUESTS, message);
+        match error {
+            SignInError::Wrong => {
+                Self::new(StatusCode::UNAUTHORIZED, "The e-mail address or the password is wrong.")
+            }
+            SignInError::Slow { retry_after } => {
+                let seconds = retry_after.as_secs().saturating_add(1);
+                let message = format!("Too many failed attempts. Wait {seconds} s, then try once.");
+                slow(&message).after(retry_after)
+            }
+            SignInError::Busy => {
+                slow("Too many sign-ins at this moment. Try again in a few seconds.")
+                    .after(PASSWORD_WAIT)
+            }
+            SignInError::Unavailable(error) => {
+                tracing::warn!(%error, "sign-in is unavailable");
+                let message = "Sign-in is unavailable at this moment. Try again.";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+            }
+        }
+    }
+}
+
+impl From<LinkError> for Failure {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::NotValid => Self::new(
+                StatusCode::NOT_FOUND,
+                "This link is not valid any more: it was used, replaced or is too old. Ask for another one where you \
+                 got it.",
+            ),
+            LinkError::SignInFirst => Self::new(
+                StatusCode::FORBIDDEN,
+                "Sign in first, as the person whom the link is for.",
+            ),
+            LinkError::PasswordMissing => Self::field("password", "Set a password."),
+            LinkError::EmailTaken => {
+                Self::field("email", "Another person has this e-mail address.")
+            }
+            LinkError::Busy => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many passwords are set at this moment. Try again in a few seconds.",
+            )
+            .after(PASSWORD_WAIT),
+            LinkError::Failed(error) => error.into(),
+        }
     }
 }

@@ -19,7 +19,7 @@
 //! Never in here: a query, a cookie, a token or a body in the log.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::Next;
@@ -167,9 +167,8 @@ impl IntoResponse for GuardRefusal {
 }
 
 fn too_many(message: &'static str) -> Response {
-    let mut answer = Failure::new(StatusCode::TOO_MANY_REQUESTS, message).into_response();
-    answer.headers_mut().insert(http::header::RETRY_AFTER, 1.into());
-    answer
+    let failure = Failure::new(StatusCode::TOO_MANY_REQUESTS, message);
+    failure.after(Duration::from_secs(1)).into_response()
 }
 
 fn sign_in(next: &str) -> Response {

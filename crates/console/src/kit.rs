@@ -8,7 +8,7 @@
 //! | `time_chart`, `time_axis`, `ranking`, `tile` | values over time, the largest values, numbers of the first screen |
 //! | `shell`, `asset` | the frame around every page, the stylesheet and the script |
 //! | `form`, `field`, `value` | forms: their request key, their review, their fields, values with a bound |
-//! | `flash`, `outcome` | what a change did, above the page that follows it; the outcome of each form |
+//! | `flash` | result of a change, above the page that follows it |
 //! | `ask`, `address`, `moment`, `month` | parts of a request, addresses within the console, moments as forms write them, months |
 //! | `amount` | numbers of reports as text |
 //! | `paging` | pages of a list |
@@ -28,7 +28,6 @@ pub(crate) mod form;
 pub(crate) mod isolation;
 pub(crate) mod moment;
 pub(crate) mod month;
-pub(crate) mod outcome;
 pub(crate) mod page;
 pub(crate) mod paging;
 pub(crate) mod period;

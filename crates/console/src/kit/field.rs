@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use askama::Template;
+use holdfast_accounts::fields::members::{self, Member};
 
 use crate::failure::Failure;
 use crate::kit::ask::SentFields;
@@ -121,9 +122,20 @@ impl FormField {
         Self { is_required: false, ..Self::new(name, label, kind) }
     }
 
+    /// The field of a member.
+    pub(crate) fn of(member: &Member, kind: FieldKind) -> Self {
+        let Member { name, label, hint, is_required } = *member;
+        Self { is_required, ..Self::new(name, label, kind).hint(hint) }
+    }
+
+    /// A line of text for a member.
+    pub(crate) fn text(member: &Member) -> Self {
+        Self::of(member, FieldKind::Text)
+    }
+
     /// Optional reason for a change.
     pub(crate) fn reason() -> Self {
-        Self::optional("reason", "Reason", FieldKind::Text)
+        Self::text(&members::REASON)
     }
 
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {

@@ -4,7 +4,7 @@
 //! POST /keys/ID/suspend?key=K ─▶ 303 /keys/ID?done=K&did=api_key.suspend ─▶ "API key production suspended. [Resume]"
 //! ```
 //!
-//! The address carries the request key and the word of the [`Outcome`]. The rest is read from the request's record,
+//! The address carries the request key and the word of its form ([`FormWords`]). The rest is read from the request's record,
 //! which only its own sender has, and for [`SHOWN_FOR`] only, so that a kept or made-up address says nothing. Money has
 //! the balance of now beside it.
 
@@ -13,8 +13,8 @@ use std::time::Duration;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
-use holdfast_accounts::{Accounts, AccountsError, PostingRecord, VERBS};
-use holdfast_domain::admin::{RequestRecord, ResourceId, UseCase};
+use holdfast_accounts::{Accounts, AccountsError, FormWords, PostingRecord, VERBS};
+use holdfast_domain::admin::{RequestRecord, Thing, UseCase};
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::{CommandKey, Micros, Timestamp};
 use uuid::Uuid;
@@ -25,7 +25,6 @@ use crate::kit::ask::SentFields;
 use crate::kit::cell::{Tone, money};
 use crate::kit::desk::Desk;
 use crate::kit::isolation::isolated;
-use crate::kit::outcome::Outcome;
 use crate::kit::page::Page;
 use crate::kit::section::Notice;
 use crate::kit::visitor::Visitor;
@@ -42,22 +41,22 @@ const WAYS_BACK: &[(UseCase, UseCase)] = &[
 ];
 
 /// Address of the page that follows a change, which says what was done.
-pub(crate) fn address(next: &str, key: &str, outcome: Option<Outcome>) -> String {
-    with_query(next, &[(DONE, Some(key)), (DID, outcome.map(Outcome::word))])
+pub(crate) fn address(next: &str, key: &str, form: Option<FormWords>) -> String {
+    with_query(next, &[(DONE, Some(key)), (DID, form.map(FormWords::word))])
 }
 
 /// Puts the flash of its address above a page.
 pub(crate) async fn show(State(desk): State<Desk>, request: Request, next: Next) -> Response {
     let query = SentFields::parse(request.uri().query().unwrap_or_default().as_bytes());
     let key = query.get(DONE).and_then(|key| Uuid::try_parse(key).ok()).map(CommandKey::from);
-    let outcome = query.get(DID).and_then(Outcome::named);
+    let form = query.get(DID).and_then(FormWords::named);
     let visitor = request.extensions().get::<Visitor>().cloned();
     let mut answer = next.run(request).await;
-    let (Some(key), Some(outcome), Some(visitor)) = (key, outcome, visitor) else {
+    let (Some(key), Some(form), Some(visitor)) = (key, form, visitor) else {
         return answer;
     };
     if let Some(page) = answer.extensions_mut().get_mut::<Page>() {
-        match of_key(&desk.accounts, &visitor, key, outcome).await {
+        match of_key(&desk.accounts, &visitor, key, form).await {
             Ok(notice) => page.sections.splice(0..0, notice.map(Into::into)).for_each(drop),
             Err(failure) => tracing::debug!(failure.message, "a change has no flash"),
         }
@@ -69,22 +68,22 @@ async fn of_key(
     accounts: &Accounts,
     visitor: &Visitor,
     key: CommandKey,
-    outcome: Outcome,
+    form: FormWords,
 ) -> Result<Option<Notice>, Failure> {
     let Some(record) = accounts.request_record(&visitor.principal, key).await? else {
         return Ok(None);
     };
-    if !is_shown(&record, outcome, accounts.clock().await?) {
+    if !is_shown(&record, form, accounts.clock().await?) {
         return Ok(None);
     }
-    notice(accounts, visitor, &record, Some(outcome)).await.map(Some)
+    notice(accounts, visitor, &record, Some(form)).await.map(Some)
 }
 
-/// True for a change of a moment ago, whose resource is of the outcome's kind: an address that was kept or made up has
+/// True for a change of a moment ago, whose resource is of the form's kind: an address that was kept or made up has
 /// no flash.
-fn is_shown(record: &RequestRecord, outcome: Outcome, now: Timestamp) -> bool {
+fn is_shown(record: &RequestRecord, form: FormWords, now: Timestamp) -> bool {
     let is_fresh = now.since(record.at) < SHOWN_FOR;
-    is_fresh && record.things.iter().any(|thing| outcome.is_of(*thing))
+    is_fresh && record.things.iter().any(|thing| form.is_of(*thing))
 }
 
 /// What a request did: the amount that moved and the balance of now, or the resource and its verb; and ways on.
@@ -92,12 +91,12 @@ pub(crate) async fn notice(
     accounts: &Accounts,
     visitor: &Visitor,
     record: &RequestRecord,
-    outcome: Option<Outcome>,
+    form: Option<FormWords>,
 ) -> Result<Notice, Failure> {
     let principal = &visitor.principal;
     let done = || Notice::new(Tone::Good, "Done.");
-    let Some(outcome) = outcome else { return Ok(done()) };
-    let Some(thing) = record.things.iter().copied().find(|it| outcome.is_of(*it)) else {
+    let Some(form) = form else { return Ok(done()) };
+    let Some(thing) = record.things.iter().copied().find(|it| form.is_of(*it)) else {
         return Ok(done());
     };
     if let ResourceId::Posting(id) = thing {
@@ -109,11 +108,10 @@ pub(crate) async fn notice(
     }
     let names = accounts.names(principal, [thing].into()).await?;
     let name = names.get(&thing).map(|name| format!(" {}", isolated(name))).unwrap_or_default();
-    let text = outcome.sentence(&format!("{}{name}", noun(thing)));
+    let text = form.sentence(&format!("{}{name}", noun(thing)));
     let mut notice = Notice::new(Tone::Good, text);
     if let Some(page) = of_thing(thing) {
-        let back =
-            WAYS_BACK.iter().find(|(it, back)| *it == outcome.use_case && visitor.may(*back));
+        let back = WAYS_BACK.iter().find(|(it, back)| *it == form.use_case && visitor.may(*back));
         let verb = back.and_then(|(_, back)| VERBS.iter().find(|verb| verb.use_case == *back));
         if let Some(verb) = verb {
             notice = notice.link(verb.title, format!("{page}/{}", verb.word));
@@ -155,12 +153,12 @@ mod tests {
         let at = Timestamp::from_micros(0);
         let record =
             |thing| RequestRecord { digest: [0; 32], canonical: None, things: vec![thing], at };
-        let key = record(ResourceId::ApiKey(ApiKeyId::from_u128(1)));
-        let wallet = record(ResourceId::Wallet(WalletId::from_u128(1)));
-        let outcome = Outcome::named("api_key.suspend").unwrap();
+        let key = record(Thing::ApiKey(ApiKeyId::from_u128(1)));
+        let wallet = record(Thing::Wallet(WalletId::from_u128(1)));
+        let form = FormWords::named("api_key.suspend").unwrap();
         let minutes = |minutes: u64| at.after(Duration::from_secs(60 * minutes));
-        assert!(is_shown(&key, outcome, minutes(9)));
-        assert!(!is_shown(&key, outcome, minutes(10)));
-        assert!(!is_shown(&wallet, outcome, minutes(0)));
+        assert!(is_shown(&key, form, minutes(9)));
+        assert!(!is_shown(&key, form, minutes(10)));
+        assert!(!is_shown(&wallet, form, minutes(0)));
     }
 }

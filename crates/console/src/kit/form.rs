@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use axum::extract::Request as HttpRequest;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get};
-use holdfast_accounts::{Reason, Request};
+use holdfast_accounts::{FormWords, Reason, Request};
 use holdfast_domain::CommandKey;
 use holdfast_domain::admin::{RequestRecord, UseCase};
 use http::StatusCode;
@@ -38,7 +38,7 @@ use crate::kit::cell::{Cell, Tone};
 use crate::kit::desk::Desk;
 use crate::kit::field::{FieldKind, FormField, put_beside};
 use crate::kit::flash;
-use crate::kit::outcome::Outcome;
+use crate::kit::isolation::isolated;
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Form, Notice, Section};
 use crate::kit::visit::Visit;
@@ -62,13 +62,38 @@ pub(crate) struct FormFrame {
 }
 
 impl FormFrame {
-    pub(crate) fn new(page: Page, fields: Vec<FormField>, submit: impl Into<String>) -> Self {
-        Self { page, fields, submit: submit.into(), is_grave: false }
+    /// Title, effect and button of a form.
+    fn new(words: FormWords) -> Self {
+        let FormWords { title, hint, submit, is_grave, .. } = words;
+        let (page, submit) = (Page::new(title).intro(hint), submit.to_owned());
+        Self { page, fields: Vec::new(), submit, is_grave }
     }
 
-    /// The same for what ends something.
-    pub(crate) fn grave(self) -> Self {
-        Self { is_grave: true, ..self }
+    /// The same whose title has the name of its resource.
+    pub(crate) fn about(mut self, name: &str) -> Self {
+        self.page.title = format!("{} {}", self.page.title, isolated(name));
+        self
+    }
+
+    /// The same below another page.
+    pub(crate) fn below(self, text: impl Into<String>, href: impl Into<String>) -> Self {
+        Self { page: self.page.below(text, href), ..self }
+    }
+
+    /// The same with another explanation.
+    pub(crate) fn intro(self, intro: impl Into<String>) -> Self {
+        Self { page: self.page.intro(intro), ..self }
+    }
+
+    /// The same with a section above the fields.
+    pub(crate) fn section(self, section: impl Into<Section>) -> Self {
+        Self { page: self.page.section(section), ..self }
+    }
+
+    /// The same with more fields.
+    pub(crate) fn fields(mut self, fields: impl IntoIterator<Item = FormField>) -> Self {
+        self.fields.extend(fields);
+        self
     }
 }
 
@@ -119,16 +144,16 @@ pub(crate) struct Submission {
 pub(crate) trait FormPage: Send + Sync + Sized + 'static {
     /// True for what moves money: it is shown before it is done.
     const IS_REVIEWED: bool = false;
-    /// The outcome of a form that shares its use case with another one; unset: that of the use case.
-    const DONE: Option<Outcome> = None;
+    /// Words of a form that shares its use case with another one; unset: those of the use case.
+    const WORDS: Option<FormWords> = None;
     /// Fields that identify somebody. No digest has anything of them, because it outlives their erasure.
     const PRIVATE: &'static [&'static str] = &[];
 
     /// Reads what the form is about.
     async fn open(visit: &Visit) -> Result<Self, Failure>;
 
-    /// The page around the form, and its fields with what they hold before anybody writes.
-    fn frame(&self) -> FormFrame;
+    /// Adds the resource, and the fields with their first values, to the form's own words.
+    fn frame(&self, form: FormFrame) -> FormFrame;
 
     /// Reads the fields and makes the change under this request, or rehearses it.
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure>;
@@ -148,10 +173,10 @@ async fn show<F: FormPage>(visit: Visit, use_case: UseCase) -> Result<Response, 
     };
     let key = request_key(key)?;
     if let Some(record) = visit.accounts().request_record(visit.principal(), key).await? {
-        return Ok(done(&visit, &record, outcome::<F>(use_case)).await?.into_response());
+        return Ok(done(&visit, &record, words::<F>(use_case)).await?.into_response());
     }
     let form = F::open(&visit).await?;
-    let frame = form.frame();
+    let frame = frame(&form, use_case)?;
     let review = visit.query.get(REVIEW).filter(|_fields| F::IS_REVIEWED && visit.is_own);
     let Some(fields) = review.map(|fields| SentFields::parse(fields.as_bytes())) else {
         let fields = frame.fields.clone();
@@ -182,7 +207,7 @@ async fn send<F: FormPage>(
         }
         Err(failure) => return Err(failure),
     };
-    let frame = page_of.frame();
+    let frame = frame(&page_of, use_case)?;
     let is_rehearsal = F::IS_REVIEWED && fields.get(CONFIRM).is_none();
     match apply(&page_of, (&visit, use_case), (key, &fields), is_rehearsal).await {
         Err(failure) => {
@@ -200,7 +225,7 @@ async fn send<F: FormPage>(
             let page = Page { actions: Vec::new(), dangers: Vec::new(), ..frame.page };
             let page = match visit.accounts().request_record(visit.principal(), key).await? {
                 Some(record) => {
-                    page.section(flash_of(&visit, &record, outcome::<F>(use_case)).await?)
+                    page.section(flash_of(&visit, &record, words::<F>(use_case)).await?)
                 }
                 None => page,
             };
@@ -208,7 +233,7 @@ async fn send<F: FormPage>(
         }
         Ok(applied) => {
             let address = match &applied.next {
-                Some(next) => flash::address(next, &key_text(key), outcome::<F>(use_case)),
+                Some(next) => flash::address(next, &key_text(key), words::<F>(use_case)),
                 None => done_address(&visit, key),
             };
             Ok(Redirect::to(&address).into_response())
@@ -216,9 +241,15 @@ async fn send<F: FormPage>(
     }
 }
 
-/// The outcome of a form at the path of this use case.
-fn outcome<F: FormPage>(use_case: UseCase) -> Option<Outcome> {
-    F::DONE.or_else(|| Outcome::of(use_case))
+/// Words of the form at the path of this use case.
+fn words<F: FormPage>(use_case: UseCase) -> Option<FormWords> {
+    F::WORDS.or_else(|| FormWords::of(use_case))
+}
+
+/// Frame of the form at the path of this use case.
+fn frame<F: FormPage>(form: &F, use_case: UseCase) -> Result<FormFrame, Failure> {
+    let words = words::<F>(use_case).ok_or_else(Failure::not_found)?;
+    Ok(form.frame(FormFrame::new(words)))
 }
 
 /// Address that says what a form did.
@@ -311,8 +342,7 @@ fn page(
 ) -> Page {
     let FormFrame { mut page, submit, is_grave, .. } = frame;
     if let Some(failure) = failed {
-        page.refused = failure.refused;
-        page = page.status(failure.status);
+        page = page.failed(&failure);
         page = page.section(Notice::new(Tone::Bad, put_beside(&mut fields, failure)));
     }
     page.section(Form { action: address(visit), fields, submit, is_grave })
@@ -360,16 +390,16 @@ fn review_page(visit: &Visit, frame: FormFrame, sent: &SentFields, applied: Form
 async fn flash_of(
     visit: &Visit,
     record: &RequestRecord,
-    outcome: Option<Outcome>,
+    form: Option<FormWords>,
 ) -> Result<Notice, Failure> {
-    flash::notice(visit.accounts(), &visit.visitor, record, outcome).await
+    flash::notice(visit.accounts(), &visit.visitor, record, form).await
 }
 
 /// The page of a form whose request key is bound.
 async fn done(
     visit: &Visit,
     record: &RequestRecord,
-    outcome: Option<Outcome>,
+    form: Option<FormWords>,
 ) -> Result<Page, Failure> {
     let mut rows = vec![("Done at", Cell::moment(record.at))];
     for thing in &record.things {
@@ -383,7 +413,7 @@ async fn done(
         ));
     }
     let again = with_query(&visit.path, &params(visit, &[KEY, REVIEW]));
-    let notice = flash_of(visit, record, outcome).await?.link("A new form", again);
+    let notice = flash_of(visit, record, form).await?.link("A new form", again);
     let page = Page::new("Done").section(notice).section(Facts::new("", rows));
     Ok(page.intro("This form was sent and acted once: sending it again changes nothing."))
 }

@@ -1,6 +1,7 @@
 //! A page: its title, what can be done from it, and its sections. It has no markup; [`crate::kit::shell`] gives it one.
 
 use axum::response::{IntoResponse, Response};
+use holdfast_accounts::FormWords;
 use holdfast_domain::admin::UseCase;
 use http::StatusCode;
 
@@ -8,6 +9,7 @@ use crate::failure::Failure;
 use crate::kit::cell::{Link, Tone};
 use crate::kit::field::put_beside;
 use crate::kit::section::{Filter, Notice, Section};
+use crate::kit::visit::Visit;
 
 /// A page on its way to the shell.
 #[derive(Debug, Clone)]
@@ -23,8 +25,8 @@ pub(crate) struct Page {
     /// Links to forms that take something away or end it: in a menu, apart from the others.
     pub(crate) dangers: Vec<Link>,
     pub(crate) sections: Vec<Section>,
-    /// Use case that was refused to the visitor.
-    pub(crate) refused: Option<UseCase>,
+    /// Failure that the page answers with.
+    pub(crate) failure: Option<Failure>,
 }
 
 /// Use case that an answer refuses, for the guard, which counts it.
@@ -41,12 +43,17 @@ impl Page {
             actions: Vec::new(),
             dangers: Vec::new(),
             sections: Vec::new(),
-            refused: None,
+            failure: None,
         }
     }
 
     pub(crate) fn status(self, status: StatusCode) -> Self {
         Self { status, ..self }
+    }
+
+    /// The same as the answer to a request that failed.
+    pub(crate) fn failed(self, failure: &Failure) -> Self {
+        Self { status: failure.status, failure: Some(failure.clone()), ..self }
     }
 
     pub(crate) fn intro(self, intro: impl Into<String>) -> Self {
@@ -65,6 +72,14 @@ impl Page {
             self.actions.push(Link::new(text, href));
         }
         self
+    }
+
+    /// The same with a link to the form of a use case, by its title, if the user may open it.
+    pub(crate) fn form(self, visit: &Visit, use_case: UseCase, href: impl Into<String>) -> Self {
+        match FormWords::of(use_case).filter(|_words| visit.may(use_case)) {
+            Some(words) => self.action(true, words.title, href),
+            None => self,
+        }
     }
 
     /// The same with a link to what takes something away, where `may` is true.
@@ -93,7 +108,7 @@ impl Page {
         match found {
             Ok(sections) => Ok(sections.into_iter().fold(self.section(filter), Self::section)),
             Err(failure) if is_of(&failure, &filter) => {
-                let page = self.status(failure.status);
+                let page = self.failed(&failure);
                 let text = put_beside(&mut filter.fields, failure);
                 Ok(page.section(Notice::new(Tone::Bad, text)).section(filter))
             }
@@ -106,8 +121,11 @@ impl IntoResponse for Page {
     /// An empty answer with the page beside it, for the shell.
     fn into_response(self) -> Response {
         let mut response = self.status.into_response();
-        if let Some(use_case) = self.refused {
-            response.extensions_mut().insert(RefusedUseCase(use_case));
+        if let Some(failure) = &self.failure {
+            failure.put_retry_after(response.headers_mut());
+            if let Some(use_case) = failure.refused {
+                response.extensions_mut().insert(RefusedUseCase(use_case));
+            }
         }
         response.extensions_mut().insert(self);
         response
@@ -116,9 +134,8 @@ impl IntoResponse for Page {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let title = self.status.canonical_reason().unwrap_or("Failed");
-        let notice = Notice::new(Tone::Bad, self.message).link("To the first page", "/");
-        let page = Page::new(title).status(self.status).section(notice);
-        Page { refused: self.refused, ..page }.into_response()
+        let page = Page::new(self.status.canonical_reason().unwrap_or("Failed")).failed(&self);
+        let notice = Notice::new(Tone::Bad, self.message).link("Home", "/");
+        page.section(notice).into_response()
     }
 }

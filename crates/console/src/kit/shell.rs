@@ -213,3 +213,29 @@ fn sought(address: &Uri) -> String {
 fn documentation(base_url: &str) -> String {
     format!("{}/docs", base_url.strip_suffix("/v1").unwrap_or(base_url))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn danger_stands_in_the_menu_more_apart_from_the_actions() {
+        let options = crate::tests::site::desk_options();
+        let shown = |page: Page| {
+            let brand = ShownBrand::new(&options, None);
+            let (sought, docs) = (String::new(), String::new());
+            let shell = Shell { page, navigation: Vec::new(), visitor: None, sought, docs, brand };
+            shell.render().unwrap()
+        };
+        let page = Page::new("acme").action(true, "Deposit", "/d").danger(true, "Close", "/close");
+        let html = shown(page.danger(false, "Suspend", "/suspend"));
+        let (before, menu) = html.split_once("<summary class=\"button\">More</summary>").unwrap();
+        let (menu, _after) = menu.split_once("</details>").unwrap();
+        assert!(before.contains(">Deposit</a>") && !before.contains(">Close</a>"), "{html}");
+        assert!(
+            menu.contains("<a href=\"/close\">Close</a>") && !menu.contains("Suspend"),
+            "{html}"
+        );
+        assert!(!shown(Page::new("acme").action(true, "Deposit", "/d")).contains("More</summary>"));
+    }
+}

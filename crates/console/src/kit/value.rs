@@ -8,7 +8,7 @@ use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::api;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::ask::SentFields;
 use crate::kit::cell::money;
 use crate::kit::field::{Choice, FieldKind};
@@ -43,7 +43,7 @@ pub(crate) fn spend(
         return Err(Failure::field(name, "Enter an amount above 0, or leave the field empty."));
     }
     let chosen = sent.get(window).and_then(fields::window);
-    let window = chosen.ok_or_else(|| Failure::field(window, "Choose one of these."))?;
+    let window = chosen.ok_or_else(|| Failure::field(window, FieldRefusal::NotAChoice))?;
     Ok(Some(SpendLimit { micros, window }))
 }
 

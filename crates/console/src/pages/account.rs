@@ -2,16 +2,18 @@
 //!
 //! Never: a thing of another person. A session that is none of theirs stays, and nobody is told of it.
 
+use askama::Template;
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
-use holdfast_accounts::{AccountsError, ResourceKind, SignInError, SignedIn};
+use holdfast_accounts::fields::members;
+use holdfast_accounts::{AccountsError, SignInError, SignedIn, ThingKind};
 use holdfast_domain::SessionId;
 use holdfast_domain::admin::{Authority, BrowserMark, Session};
 use uuid::Uuid;
 
 use crate::cookie;
 use crate::door::Doorway;
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::ask::{Id, form};
 use crate::kit::cell::{Cell, Tone};
 use crate::kit::desk::Desk;
@@ -20,8 +22,18 @@ use crate::kit::page::Page;
 use crate::kit::section::Form;
 use crate::kit::section::{Facts, Table};
 use crate::kit::visitor::CurrentSession;
+use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::{PlainForm, new_password};
-use crate::pages::parts::sign_in::{refusal, retry_after, shown, waiting};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/account.txt")]
+enum Text {
+    #[template(block = "password")]
+    Password,
+    #[template(block = "sign_out")]
+    SignOut,
+}
 
 pub(crate) async fn show(
     State(desk): State<Desk>,
@@ -51,8 +63,7 @@ pub(crate) async fn show(
         .section(Facts::new("", facts))
         .action(true, "Sign out everywhere", "/account/sign-out")
         .section(
-            Table::new("Sessions", &head, rows, "There are no sessions.")
-                .keep(&["Address", "Role in use"]),
+            Table::new("Sessions", &head, rows, "No sessions.").keep(&["Address", "Role in use"]),
         )
         .section(known_browsers(&browsers))
         .section(sign_out))
@@ -84,7 +95,7 @@ fn known_browsers(browsers: &[BrowserMark]) -> Table {
     };
     let head = ["First sign-in", "Last sign-in", "Address"];
     let rows = browsers.iter().map(row).collect();
-    Table::new("Known browsers", &head, rows, "There are no known browsers.")
+    Table::new("Known browsers", &head, rows, "No known browsers.")
 }
 
 /// Roles of the person that may be used here.
@@ -131,9 +142,9 @@ pub(crate) async fn show_password() -> Page {
 }
 
 fn password_sheet() -> PlainForm {
-    let page = below("Change the password").intro("Your other sessions end with it.");
+    let page = below("Change the password").intro(Text::Password.to_string());
     PlainForm::new(page, "/account/password", "Change it")
-        .field(FormField::new("old", "Password until now", FieldKind::Password { is_new: false }))
+        .field(FormField::of(&members::OLD_PASSWORD, FieldKind::Password { is_new: false }))
         .new_password()
 }
 
@@ -165,14 +176,13 @@ pub(crate) async fn send_password(
         }
         Err(error) => error,
     };
-    let retry_after = retry_after(&error);
     let failure = match error {
-        SignInError::Wrong => Failure::field("old", "This is not your password."),
+        SignInError::Wrong => Failure::field("old", FieldRefusal::WrongPassword),
         error @ (SignInError::Slow { .. } | SignInError::Busy | SignInError::Unavailable(_)) => {
-            refusal(error)
+            error.into()
         }
     };
-    Ok(waiting(password_sheet().failed(&fields, failure), retry_after))
+    Ok(password_sheet().failed(&fields, failure).into_response())
 }
 
 pub(crate) async fn show_session(
@@ -203,9 +213,7 @@ pub(crate) async fn send_session(
 }
 
 pub(crate) async fn show_sign_out() -> Page {
-    let page = below("Sign out everywhere").intro(
-        "All your sessions end, this one too. No browser is known any more: at its next sign-in it is a new one.",
-    );
+    let page = below("Sign out everywhere").intro(Text::SignOut.to_string());
     let sheet = PlainForm::new(page, "/account/sign-out", "Sign out everywhere");
     PlainForm { is_grave: true, ..sheet }.page()
 }

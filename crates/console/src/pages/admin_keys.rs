@@ -2,6 +2,7 @@
 
 pub(crate) mod forms;
 
+use askama::Template;
 use holdfast_domain::admin::listing::AdminKeyState;
 use holdfast_domain::admin::{AdminKey, Reach, ResourceId, UseCase};
 use holdfast_domain::{AdminKeyId, Timestamp};
@@ -16,6 +17,14 @@ use crate::kit::paging::Pages;
 use crate::kit::section::{Facts, Filter, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::Names;
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/admin_keys.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty,
+}
 
 const STATE: &str = "state";
 
@@ -32,14 +41,14 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let names = Names::read(&visit, listed.rows.iter().filter_map(wallet)).await?;
     let rows = listed.rows.iter().map(|key| row(key, &names, now)).collect();
     let head = ["Name", "Role", "Wallet", "State", "Ends", "Made"];
-    let empty = "There is no admin key. Issue one for a program that administers Holdfast.";
+    let empty = &Text::Empty.to_string();
     let states = [("", "All"), ("in_force", "In force"), ("ended", "Ended")];
     let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
     let field = FormField::optional(STATE, "State", FieldKind::Select(states))
         .value(visit.query.raw(STATE));
     let (action, submit) = ("/admin-keys".to_owned(), "Narrow".to_owned());
     Ok(Page::new("Admin keys")
-        .action(visit.may(UseCase::AdminKeyIssue), "Issue an admin key", "/admin-keys/new")
+        .form(&visit, UseCase::AdminKeyIssue, "/admin-keys/new")
         .section(Filter { action, fields: vec![field], submit })
         .section(Table::new("Newest first", &head, rows, empty).next(next)))
 }
@@ -105,6 +114,6 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         .below("Admin keys", "/admin-keys")
         .action(may_rotate, "Rotate", format!("{base}/rotate"))
         .danger(may_revoke, "Revoke", format!("{base}/revoke"))
-        .action(visit.may(UseCase::AuditRead), "Its entries in the audit log", did)
+        .action(visit.may(UseCase::AuditRead), "Audit log entries", did)
         .section(Facts::new("", rows)))
 }

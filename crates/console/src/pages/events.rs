@@ -1,11 +1,12 @@
 //! Events: what happened, newest first, and one of them as its webhooks are sent it.
 
+use askama::Template;
 use holdfast_domain::EventId;
 use holdfast_domain::admin::ResourceId;
 use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
 use serde_json::Value;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::page::Page;
@@ -13,6 +14,14 @@ use crate::kit::paging::Pages;
 use crate::kit::section::{Facts, Filter, Snippet, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::{self, Names, wallet_field};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/events.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty,
+}
 
 const KIND: &str = "kind";
 
@@ -23,7 +32,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
 
 async fn found(visit: &Visit) -> Result<Table, Failure> {
     let wallet = reference::wallet(visit, &visit.query).await?;
-    let bad = || Failure::field(KIND, "There is no such kind of events.");
+    let bad = || Failure::field(KIND, FieldRefusal::NotAChoice);
     let kind = visit.query.get(KIND).map(|label| EventKind::from_label(label).ok_or_else(bad));
     let filter = EventFilter { wallet, kind: kind.transpose()? };
     let pages = Pages::new(visit, "/events", &visit.query);
@@ -32,8 +41,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let wallets = listed.rows.iter().filter_map(|event| event.wallet.map(ResourceId::Wallet));
     let names = Names::read(visit, wallets).await?;
     let rows = listed.rows.iter().map(|event| row(event, &names)).collect();
-    let empty = "Nothing of this kind happened lately. Events are kept while a webhook or the \
-        console wants them.";
+    let empty = &Text::Empty.to_string();
     Ok(Table::new("Newest first", &["Event", "When", "Wallet"], rows, empty).next(next))
 }
 
@@ -74,5 +82,5 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     Ok(Page::new(event.kind.label())
         .below("Events", "/events")
         .section(Facts::new("", rows))
-        .section(Snippet::new("What it says", data)))
+        .section(Snippet::new("Data", data)))
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod forms;
 
+use askama::Template;
 use holdfast_domain::JobId;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::job::{Job, JobState};
@@ -16,6 +17,14 @@ use crate::kit::visit::Visit;
 use crate::pages::parts::job::{HEAD, done, report, result, row, state};
 use crate::pages::parts::node;
 
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/jobs.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty,
+}
+
 /// Mismatches of a page; the command line prints all.
 const MISMATCHES: usize = 50;
 
@@ -23,11 +32,10 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let pages = Pages::new(&visit, "/jobs", &visit.query);
     let listed = visit.accounts().jobs(visit.principal(), pages.request()?).await?;
     let rows = listed.rows.iter().map(row).collect();
-    let empty = "No ledger check yet. A check adds up every row of the ledger and reports \
-        whether they agree.";
+    let empty = &Text::Empty.to_string();
     let next = pages.next(listed.next)?;
     let page = Page::new("Ledger checks")
-        .action(visit.may(UseCase::JobCreate), "Verify the ledger", "/jobs/new")
+        .form(&visit, UseCase::JobCreate, "/jobs/new")
         .section(Table::new("Newest first", &HEAD, rows, empty).next(next));
     if !visit.may(UseCase::NodeRead) {
         return Ok(page);

@@ -6,6 +6,8 @@ pub(crate) mod edit;
 mod grant;
 mod told;
 
+use askama::Template;
+use holdfast_accounts::fields::members;
 use holdfast_accounts::{ApiKeyRecord, Reference, UsageReport};
 use holdfast_domain::admin::listing::{
     ApiKeyFilter, LiveCredential, OperationFilter, Order, PAGE_MAX, PageRequest, Period,
@@ -29,6 +31,14 @@ use crate::kit::section::{Facts, Section, Table};
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
 use crate::pages::parts::{api_key, refusal};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/key.txt")]
+enum Text {
+    #[template(block = "no_usage")]
+    NoUsage,
+}
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let id = visit.id()?;
@@ -79,8 +89,8 @@ fn facts(key: &ApiKey, wallet: &WalletRecord, now: Timestamp) -> Facts {
         ("Wallet", Cell::link(&wallet.name, format!("/wallets/{}", wallet.id))),
         ("State", api_key::state(key, now)),
         ("Models", api_key::models(key, MODELS_MAX)),
-        ("Balance of the wallet", Cell::text(key.grant.balance.label())),
-        ("Usage that it sees", Cell::text(key.grant.usage.label())),
+        (members::KEY_BALANCE.label, Cell::text(key.grant.balance.label())),
+        (members::KEY_USAGE.label, Cell::text(key.grant.usage.label())),
         ("External id", Cell::some_text(key.external_id.as_deref())),
         ("Ends", Cell::some_moment(key.grant.ends_at)),
         ("Made", Cell::moment(key.created_at)),
@@ -113,14 +123,17 @@ fn limits(record: &ApiKeyRecord, wallet: &WalletRecord) -> Facts {
         }
     };
     let counts = CountLimit::ALL.map(counted);
-    Facts::new("Used of its limits", std::iter::once((spend_name, spend)).chain(counts).collect())
+    Facts::new(
+        "Limits, holds included",
+        std::iter::once((spend_name, spend)).chain(counts).collect(),
+    )
 }
 
 const fn spend_title(window: SpendWindow) -> &'static str {
     match window {
-        SpendWindow::Day => "Spend today, holds included",
-        SpendWindow::Month => "Spend this month, holds included",
-        SpendWindow::Total => "Spend in all, holds included",
+        SpendWindow::Day => "Spend today",
+        SpendWindow::Month => "Spend this month",
+        SpendWindow::Total => "Total spend",
     }
 }
 
@@ -152,7 +165,7 @@ async fn month(visit: &Visit, key: &ApiKey, now: Timestamp) -> Result<Section, F
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
             let address = format!("/keys/{}", key.id);
-            return Ok(absence.notice("What it used this month", &address).into());
+            return Ok(absence.notice("Usage this month", &address).into());
         }
     };
     let UsageReport { rows, shows_costs } = &*report;
@@ -179,9 +192,9 @@ async fn month(visit: &Visit, key: &ApiKey, now: Timestamp) -> Result<Section, F
     if *shows_costs {
         head.push("Exposure");
     }
-    let empty = "Nothing that this key ran has finished this month.";
-    let all = Link::new("Requests of this key", format!("/operations?api_key={id}"));
-    let began = Link::new("Requests of this month", with_query("/operations", &own));
+    let empty = &Text::NoUsage.to_string();
+    let all = Link::new("All requests", format!("/operations?api_key={id}"));
+    let began = Link::new("This month's requests", with_query("/operations", &own));
     let table = Table::new("This month", &head, rows.iter().map(row).collect(), empty);
     Ok(table.link(began).link(all).into())
 }
@@ -202,5 +215,5 @@ async fn credentials(visit: &Visit, key: &ApiKey) -> Result<Table, Failure> {
     };
     let rows = own.iter().flat_map(|own| own.credentials.iter()).map(row).collect();
     let head = ["Begins with", "Made", "Ends"];
-    Ok(Table::new("Credentials in force", &head, rows, "No credential is in force."))
+    Ok(Table::new("Credentials in force", &head, rows, "No valid credential."))
 }

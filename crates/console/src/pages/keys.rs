@@ -1,11 +1,12 @@
 //! API keys: the list, narrowed by wallet, name or state.
 
+use askama::Template;
 use holdfast_accounts::Name;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
 use holdfast_domain::admin::{ResourceId, UseCase};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::ask::SentFields;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::page::Page;
@@ -14,6 +15,14 @@ use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::api_key::{HEAD, issue_address, row};
 use crate::pages::parts::reference::{self, Names, WALLET};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/keys.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty { may_issue: bool },
+}
 
 const NAME: &str = "name";
 const STATE: &str = "state";
@@ -32,9 +41,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
         Err(failure) => (None, Err(failure)),
     };
     let new = wallet.map_or_else(|| "/keys/new".to_owned(), issue_address);
-    Page::new("API keys")
-        .action(visit.may(UseCase::ApiKeyIssue), "Issue an API key", new)
-        .narrowed(narrowing(&visit), found)
+    Page::new("API keys").form(&visit, UseCase::ApiKeyIssue, new).narrowed(narrowing(&visit), found)
 }
 
 /// The keys, and the wallet that they are of where the query names one.
@@ -52,7 +59,7 @@ async fn found(visit: &Visit) -> Result<(Option<WalletId>, Table), Failure> {
 fn state_of(query: &SentFields) -> Result<Option<ApiKeyState>, Failure> {
     let Some(label) = query.get(STATE) else { return Ok(None) };
     let found = STATES.iter().find(|(known, ..)| *known == label);
-    let bad = || Failure::field(STATE, "Choose one of the states.");
+    let bad = || Failure::field(STATE, FieldRefusal::NotAChoice);
     found.map(|(_, _, state)| Some(*state)).ok_or_else(bad)
 }
 
@@ -66,7 +73,7 @@ fn narrowing(visit: &Visit) -> Filter {
         field(STATE, "State", FieldKind::Select(states)),
     ];
     if visit.principal().only_wallet().is_none() {
-        fields.insert(0, field(WALLET, "Wallet: name or id", FieldKind::Text));
+        fields.insert(0, field(WALLET, "Wallet", FieldKind::Text));
     }
     Filter { action: "/keys".to_owned(), fields, submit: "Narrow".to_owned() }
 }
@@ -74,11 +81,7 @@ fn narrowing(visit: &Visit) -> Filter {
 /// The rows, with the wallet of each for whoever sees more than one.
 async fn table(visit: &Visit, keys: &[ApiKeyListing]) -> Result<Table, Failure> {
     let now = visit.accounts().clock().await?;
-    let empty = if visit.may(UseCase::ApiKeyIssue) {
-        "There is no such API key. Issue one: programs show it to use a wallet."
-    } else {
-        "There is no such API key."
-    };
+    let empty = &Text::Empty { may_issue: visit.may(UseCase::ApiKeyIssue) }.to_string();
     if visit.principal().only_wallet().is_some() {
         let rows = keys.iter().map(|key| row(&key.api_key, now)).collect();
         return Ok(Table::new("API keys", &HEAD, rows, empty));

@@ -5,8 +5,10 @@
 //!
 //! Never: the token in a log, or a session for whoever used a link. They sign in with what they set.
 
+use askama::Template;
 use axum::extract::{Path, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use holdfast_accounts::fields::members;
 use holdfast_accounts::{LinkError, LinkView, Name, SignInOrigin, UsedLink};
 use holdfast_domain::PersonId;
 use holdfast_domain::admin::{EmailAddress, LinkPurpose};
@@ -16,7 +18,7 @@ use http::StatusCode;
 use crate::audience::Audience;
 use crate::cookie;
 use crate::door::Doorway;
-use crate::failure::Failure;
+use crate::failure::{Failure, RequestRefusal};
 use crate::kit::address::with_query;
 use crate::kit::ask::{SentFields, form};
 use crate::kit::cell::{Cell, Tone};
@@ -26,14 +28,18 @@ use crate::kit::isolation::isolated;
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice};
 use crate::kit::visitor::CurrentSession;
+use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::{PlainForm, new_password};
-use crate::pages::parts::sign_in::shown;
 
-const NOT_VALID: &str = "This link is not valid any more: it was used, or replaced, or it is too old. Ask \
-    whoever gave it to you for another one.";
-
-const ELSEWHERE: &str = "This link gives no role for a wallet, and works at the operators' console alone. Open it \
-    there.";
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/link.txt")]
+enum Text {
+    #[template(block = "sign_in")]
+    SignIn { email: String },
+    #[template(block = "owner")]
+    Owner,
+}
 
 pub(crate) async fn show(
     State(desk): State<Desk>,
@@ -51,10 +57,10 @@ pub(crate) async fn show(
 
 /// Purpose of a link. At the holders' own listener a link to another role is none.
 async fn look(desk: &Desk, door: &Doorway, token: &LinkToken) -> Result<LinkView, Failure> {
-    let view = desk.accounts.look_at_link(token).await.map_err(refusal)?;
+    let view = desk.accounts.look_at_link(token).await?;
     let role = view.purpose.authority().map(|authority| authority.role);
     if door.audience == Audience::Holders && role.is_some_and(|role| !role.is_holder()) {
-        return Err(Failure::new(StatusCode::NOT_FOUND, ELSEWHERE));
+        return Err(RequestRefusal::LinkForOperators.into());
     }
     Ok(view)
 }
@@ -119,7 +125,7 @@ async fn again(
 }
 
 fn read(token: &str) -> Result<LinkToken, Failure> {
-    LinkToken::parse(token).ok_or_else(|| refusal(LinkError::NotValid))
+    LinkToken::parse(token).ok_or_else(|| LinkError::NotValid.into())
 }
 
 /// True where its person has a password, and is not the one who is signed in.
@@ -130,10 +136,7 @@ fn must_sign_in(view: &LinkView, session: Option<&CurrentSession>) -> bool {
 
 fn sign_in_first(token: &LinkToken, view: &LinkView) -> Page {
     let next = address(token);
-    let text = format!(
-        "This link is for {}, who has a password: sign in as that person, then use it.",
-        isolated(shown(view.email.as_ref()))
-    );
+    let text = Text::SignIn { email: isolated(shown(view.email.as_ref())) }.to_string();
     let href = with_query("/sign-in", &[("next", Some(&next))]);
     Page::new(title(view))
         .status(StatusCode::FORBIDDEN)
@@ -146,7 +149,7 @@ fn address(token: &LinkToken) -> String {
 
 const fn title(view: &LinkView) -> &'static str {
     match view.purpose {
-        LinkPurpose::FirstOwner => "Become the first owner",
+        LinkPurpose::FirstOwner => "Become the owner",
         LinkPurpose::Accept(_) => "Accept an invitation",
         LinkPurpose::SetPassword => "Set a password",
     }
@@ -155,10 +158,10 @@ const fn title(view: &LinkView) -> &'static str {
 fn sheet(token: &LinkToken, view: &LinkView) -> PlainForm {
     let page = Page::new(title(view));
     if view.purpose == LinkPurpose::FirstOwner {
-        let page = page.intro("The owner may do everything, and invites everybody else.");
+        let page = page.intro(Text::Owner.to_string());
         return PlainForm::new(page, address(token), "Become the owner")
-            .field(FormField::new("email", "E-mail address", FieldKind::Email))
-            .field(FormField::optional("name", "Name", FieldKind::Text))
+            .field(FormField::of(&members::PERSON_EMAIL, FieldKind::Email))
+            .field(FormField::text(&members::PERSON_NAME))
             .new_password();
     }
     let mut rows = vec![("For", Cell::text(shown(view.email.as_ref())))];
@@ -191,22 +194,5 @@ async fn accept(
         let password = if view.requires_sign_in { None } else { Some(new_password(fields)?) };
         accounts.accept_link(token, password.as_ref(), signed_in).await
     };
-    accepted.map_err(refusal)
-}
-
-fn refusal(error: LinkError) -> Failure {
-    match error {
-        LinkError::NotValid => Failure::new(StatusCode::NOT_FOUND, NOT_VALID),
-        LinkError::SignInFirst => {
-            let message = "Sign in first, as the person whom the link is for.";
-            Failure::new(StatusCode::FORBIDDEN, message)
-        }
-        LinkError::PasswordMissing => Failure::field("password", "Set a password."),
-        LinkError::EmailTaken => Failure::field("email", "Another person has this e-mail address."),
-        LinkError::Busy => {
-            let message = "Many passwords are set at this moment. Try again in a few seconds.";
-            Failure::new(StatusCode::TOO_MANY_REQUESTS, message)
-        }
-        LinkError::Failed(error) => error.into(),
-    }
+    Ok(accepted?)
 }

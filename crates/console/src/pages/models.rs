@@ -4,6 +4,7 @@
 
 use std::cmp::Ordering;
 
+use askama::Template;
 use holdfast_accounts::OfferedModels;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::offer::{ModelOffer, RouteOffer};
@@ -19,8 +20,18 @@ use crate::kit::section::Table;
 use crate::kit::visit::Visit;
 use crate::pages::parts::route::{HEALTH_HEAD, health_row};
 
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/models.txt")]
+enum Text {
+    #[template(block = "no_model")]
+    NoModel,
+    #[template(block = "no_price")]
+    NoPrice,
+}
+
 /// Columns of the same for whoever sees what a run costs.
-const COST_HEAD: [&str; 3] = ["Input costs, a million", "Output costs, a million", "Margin"];
+const COST_HEAD: [&str; 3] = ["Input cost / 1M", "Output cost / 1M", "Margin"];
 /// Most rows of prices: those in force and to come first.
 const PRICES: usize = 100;
 
@@ -37,8 +48,8 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
         ]
     };
     let rows = offered.models.iter().map(row).collect();
-    let head = ["Model", "Context tokens", "Output tokens at most", "Contract", "Takes besides"];
-    let empty = "This node serves no model. Models are written in its configuration.";
+    let head = ["Model", "Context tokens", "Max output tokens", "Contract", "Other fields"];
+    let empty = &Text::NoModel.to_string();
     let title = visit.visitor.word("Catalogue", "Models");
     let mut page = Page::new(title).section(Table::new("Models", &head, rows, empty));
     if offered.shows_routes {
@@ -77,9 +88,9 @@ async fn routes(visit: &Visit, offered: &OfferedModels) -> Result<Table, Failure
     }
     let costs: &[&str] = if offered.shows_costs { &COST_HEAD } else { &[] };
     let head = [&HEALTH_HEAD, costs].concat();
-    let table = Table::new("Routes", &head, rows, "No route answers for a model.");
+    let table = Table::new("Routes", &head, rows, "No routes.");
     Ok(if offered.shows_costs {
-        table.link(Link::new("What they cost and earned", "/usage?first=route"))
+        table.link(Link::new("Usage by route", "/usage?first=route"))
     } else {
         table
     })
@@ -102,7 +113,7 @@ fn cost_cells(
             && force(price, prices, now) == Force::Now
     };
     let margin = prices.iter().find(is_own).map(|price| margin(price.tariff.rates(), costs));
-    let margin = margin.map_or_else(|| Cell::text("no price in this currency"), Cell::text);
+    let margin = margin.map_or_else(|| Cell::text("no such price"), Cell::text);
     [money(MeterKind::Input), money(MeterKind::Output), margin]
 }
 
@@ -135,7 +146,7 @@ async fn prices(visit: &Visit) -> Result<Table, Failure> {
         let begins = begin(price).cmp(&begin(other)).reverse();
         force.cmp(other_force).then(names).then(begins)
     });
-    let title = if judged.len() > PRICES { "Prices, the first hundred" } else { "Prices" };
+    let title = if judged.len() > PRICES { "First hundred prices" } else { "Prices" };
     let mut rows = Vec::new();
     for (force, price) in judged.into_iter().take(PRICES) {
         let rates = price.tariff.rates();
@@ -145,16 +156,9 @@ async fn prices(visit: &Visit) -> Result<Table, Failure> {
             rows.push(price_row(price, force, &prompt, &tier.rates));
         }
     }
-    let head = [
-        "Model",
-        "From",
-        "State",
-        "Prompt tokens",
-        "Input, a million",
-        "Output, a million",
-        "Others",
-    ];
-    let empty = "No price is known yet. Prices are written in the configuration of a node.";
+    let head =
+        ["Model", "From", "State", "Prompt tokens", "Input per 1M", "Output per 1M", "Others"];
+    let empty = &Text::NoPrice.to_string();
     Ok(Table::new(title, &head, rows, empty))
 }
 

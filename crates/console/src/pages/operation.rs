@@ -4,12 +4,12 @@
 
 pub(crate) mod ending;
 mod price_lines;
-mod retry;
 
+use askama::Template;
 use holdfast_accounts::OperationRecord;
 use holdfast_domain::Micros;
-use holdfast_domain::admin::{ResourceId, UseCase};
-use holdfast_domain::operation::{Attempt, Phase, Situation};
+use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::operation::{Attempt, Operation, Phase, Situation};
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Tone};
@@ -20,6 +20,22 @@ use crate::kit::visitor::Visitor;
 use crate::pages::parts::operation::{opened, state};
 use crate::pages::parts::posting;
 use crate::pages::parts::reference::Names;
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/operation.txt")]
+enum Text<'a> {
+    #[template(block = "first")]
+    First,
+    #[template(block = "admitted")]
+    Admitted { run: u32, held: &'a str },
+    #[template(block = "ended")]
+    Ended { operation: &'a Operation, charge: &'a str },
+    #[template(block = "free")]
+    Free { phase: &'a Phase },
+    #[template(block = "retry")]
+    Retry { phase: &'a Phase, situation: Situation },
+}
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;
@@ -42,8 +58,9 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         .action(may_reconcile, "Reconcile", format!("{base}/reconcile"))
         .section(facts(&record, &names, &visit.visitor))
         .section(timeline(&record, &visit.visitor));
-    let page = price(&record).into_iter().fold(page, Page::section);
-    Ok(page.section(retry::notice(operation, record.situation)))
+    let page = page.section(price(&record));
+    let retry = Text::Retry { phase: &operation.phase, situation: record.situation };
+    Ok(page.section(Notice::new(Tone::Plain, retry.to_string())))
 }
 
 fn facts(record: &OperationRecord, names: &Names<'_>, visitor: &Visitor) -> Facts {
@@ -73,7 +90,7 @@ fn facts(record: &OperationRecord, names: &Names<'_>, visitor: &Visitor) -> Fact
         rows.push(("Meters", Cell::text(usage.metered.source.label())));
         let reasons = usage.metered.reasons;
         if !reasons.is_empty() && visitor.principal.sees_routes() {
-            rows.push(("Differs from the report", Cell::text(reasons.to_string())));
+            rows.push(("Report differs in", Cell::text(reasons.to_string())));
         }
     }
     if visitor.principal.sees_costs() {
@@ -106,38 +123,28 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
     let held = crate::kit::cell::money(operation.hold, currency);
     let mut rows = Vec::new();
     if operation.generation > 1 {
-        rows.push(event(Some(operation.created_at), "began for the first time".to_owned()));
+        rows.push(event(Some(operation.created_at), Text::First.to_string()));
     }
-    let admitted = format!("admitted as run {}, with {held} held", operation.generation);
-    rows.push(event(Some(operation.admitted_at), admitted));
+    let admitted = Text::Admitted { run: operation.generation, held: &held };
+    rows.push(event(Some(operation.admitted_at), admitted.to_string()));
     if shows_routes {
         rows.extend(operation.attempts.iter().map(attempt));
     }
     if operation.cancel_asked {
-        rows.push(event(None, "asked to end".to_owned()));
+        rows.push(event(None, "cancellation requested".to_owned()));
     }
-    let ended = match &operation.phase {
-        Phase::Leased => None,
-        Phase::Recorded(_) => Some("answered, and not settled yet".to_owned()),
-        Phase::Open => Some("proven not to have run; the hold was released".to_owned()),
-        Phase::Completed { usage, .. } => {
-            Some(format!("settled for {}", crate::kit::cell::money(usage.charge, currency)))
-        }
-        Phase::Refused { .. } => Some("refused by the provider; nothing was charged".to_owned()),
-        Phase::Abandoned { .. } if operation.is_cancelled_open() => {
-            Some("cancelled; it did not run, and nothing was charged".to_owned())
-        }
-        Phase::Abandoned { .. } => {
-            Some("ended without a known outcome; nothing was charged".to_owned())
-        }
-    };
-    rows.extend(ended.map(|what| event(operation.phase.finished_at(), what)));
+    let charge = operation.phase.charge().unwrap_or(Micros::ZERO);
+    let charge = crate::kit::cell::money(charge, currency);
+    let ended = Text::Ended { operation, charge: &charge }.to_string();
+    if !ended.is_empty() {
+        rows.push(event(operation.phase.finished_at(), ended));
+    }
     let head: &[&str] = if shows_routes {
         &["When", "What", "Route", "Proof", "Took", "May be billed"]
     } else {
         &["When", "What"]
     };
-    Table::new("Timeline", head, rows, "Nothing has happened yet.")
+    Table::new("Timeline", head, rows, "")
 }
 
 fn attempt(attempt: &Attempt) -> Vec<Cell> {
@@ -161,18 +168,14 @@ fn attempt(attempt: &Attempt) -> Vec<Cell> {
 }
 
 /// The charge, explained.
-fn price(record: &OperationRecord) -> Vec<Section> {
+fn price(record: &OperationRecord) -> Section {
     let operation = &record.operation;
-    let why = match &operation.phase {
+    match &operation.phase {
         Phase::Recorded(usage) | Phase::Completed { usage, .. } => {
-            return vec![price_lines::table(&operation.price, usage).into()];
+            price_lines::table(&operation.price, usage).into()
         }
-        Phase::Leased => "It runs: what it costs is known when its meters are.",
-        Phase::Open => "It costs nothing, because it is proven that it did not run.",
-        Phase::Refused { .. } => "It costs nothing, because the provider refused it.",
-        Phase::Abandoned { .. } => {
-            "It costs its caller nothing, because nobody knows whether it ran."
+        phase @ (Phase::Leased | Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. }) => {
+            Notice::new(Tone::Plain, Text::Free { phase }.to_string()).into()
         }
-    };
-    vec![Notice::new(Tone::Plain, why).into()]
+    }
 }

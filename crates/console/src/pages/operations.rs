@@ -3,6 +3,7 @@
 //! A filter by time, model or status reads a bounded window of rows: such a page may be empty and lead on.
 //! Never: a request or an answer of a caller.
 
+use askama::Template;
 use holdfast_accounts::{AccountsError, OperationRecord, Reference};
 use holdfast_domain::admin::ResourceId;
 use holdfast_domain::admin::listing::{OperationFilter, Page as Listed, Scope};
@@ -10,7 +11,7 @@ use holdfast_domain::operation::OperationStatus;
 use holdfast_domain::{OperationId, RequestKey, Timestamp};
 use uuid::Uuid;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
 use crate::kit::field::{Choice, FieldKind, FormField};
@@ -22,6 +23,14 @@ use crate::kit::visit::Visit;
 use crate::pages::parts::operation::{self, HEAD, MODEL, charge, read_model, row};
 use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
 use crate::pages::parts::refusal;
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/operations.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty,
+}
 
 const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";
@@ -37,9 +46,6 @@ const PERIOD: PeriodChoice = PeriodChoice { path: "/operations", default: "all" 
 /// The same of operations that run: they have no charge yet, and hold what it may be at most.
 const HEAD_OF_RUNNING: [&str; 6] = ["Began", "State", "Model", "Holds", "API key", "Wallet"];
 
-const EMPTY: &str = "There is no such request on this page. A request begins when a caller \
-    sends it: widen the filters, or look at the next page.";
-
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let now = visit.accounts().clock().await?;
     let found = found(&visit, now).await.map(|table| vec![table.into()]);
@@ -49,6 +55,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
 }
 
 async fn found(visit: &Visit, now: Timestamp) -> Result<Table, Failure> {
+    let empty = Text::Empty.to_string();
     if let Some(id) = asked_id(visit).await? {
         let rows = match visit.accounts().operation(visit.principal(), id).await {
             Ok(OperationRecord { operation, situation, .. }) => {
@@ -60,7 +67,7 @@ async fn found(visit: &Visit, now: Timestamp) -> Result<Table, Failure> {
             Err(AccountsError::NotFound(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        return Ok(Table::new("Found", &HEAD, rows, EMPTY));
+        return Ok(Table::new("Found", &HEAD, rows, &empty));
     }
     if visit.query.get(SCOPE) == Some(REFUSED) {
         return refusal::found(visit, PERIOD.read(&visit.query, now)?).await;
@@ -72,10 +79,10 @@ async fn found(visit: &Visit, now: Timestamp) -> Result<Table, Failure> {
         visit.accounts().operations(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(next)?;
     let table = if is_of_all {
-        Table::new("Newest first", &HEAD, operation::rows(visit, &rows, charge).await?, EMPTY)
+        Table::new("Newest first", &HEAD, operation::rows(visit, &rows, charge).await?, &empty)
     } else {
         let rows = operation::rows(visit, &rows, |it| Some(it.hold)).await?;
-        Table::new("Newest first", &HEAD_OF_RUNNING, rows, EMPTY)
+        Table::new("Newest first", &HEAD_OF_RUNNING, rows, &empty)
     };
     Ok(table.next(next))
 }
@@ -87,10 +94,7 @@ async fn asked_id(visit: &Visit) -> Result<Option<OperationId>, Failure> {
     }
     let Some(request_key) = visit.query.read::<RequestKey>(REQUEST_KEY)? else { return Ok(None) };
     let wallet = reference::wallet(visit, &visit.query).await?;
-    let missing = || {
-        let message = "A request key is one of an API key: name that key too.";
-        Failure::field(reference::API_KEY, message)
-    };
+    let missing = || Failure::field(reference::API_KEY, FieldRefusal::ApiKeyMissing);
     let api_key = reference::api_key(visit, &visit.query, wallet).await?.ok_or_else(missing)?;
     let api_key = Reference::Id(Uuid::from_bytes(api_key.to_bytes()));
     let id =
@@ -108,7 +112,7 @@ async fn read_filter(visit: &Visit, now: Timestamp) -> Result<OperationFilter, F
     let status = visit.query.get(STATUS);
     let known = |label: &str| OperationStatus::ALL.into_iter().find(|it| it.label() == label);
     let status = status
-        .map(|label| known(label).ok_or_else(|| Failure::field(STATUS, "There is no such state.")));
+        .map(|label| known(label).ok_or_else(|| Failure::field(STATUS, FieldRefusal::NotAChoice)));
     Ok(OperationFilter {
         scope,
         wallet,

@@ -2,6 +2,7 @@
 //! in filters and forms.
 
 pub(crate) mod api_key;
+pub(crate) mod example;
 pub(crate) mod job;
 pub(crate) mod node;
 pub(crate) mod operation;
@@ -11,7 +12,6 @@ pub(crate) mod posting;
 pub(crate) mod reference;
 pub(crate) mod refusal;
 pub(crate) mod route;
-pub(crate) mod sign_in;
 pub(crate) mod usage;
 pub(crate) mod wallet;
 pub(crate) mod webhook;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use askama::Template;
 use axum::response::Response;
 use holdfast_accounts::Reference;
 use holdfast_admin::ledger_file;
@@ -16,7 +17,7 @@ use holdfast_domain::admin::listing::{PostingFilter, PostingList, PostingListing
 use holdfast_wire::file::FileFormat;
 use uuid::Uuid;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::address::with_query;
 use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::month::{MONTH, Month};
@@ -25,6 +26,14 @@ use crate::kit::paging::Pages;
 use crate::kit::section::{Choices, Notice, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::posting::reason;
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/payments.txt")]
+enum Text {
+    #[template(block = "counted")]
+    Counted,
+}
 
 const PATH: &str = "/payments";
 const KIND: &str = "kind";
@@ -36,15 +45,12 @@ const KINDS: [(&str, &str, PostingList); 4] = [
     ("refund", "Refunds", PostingList::Refunds),
     ("adjustment", "Adjustments", PostingList::Adjustments),
 ];
-/// When a payment counts, and when usage does.
-const COUNTED: &str = "Payments and the accountant's files count each row on the UTC day on which it was booked. \
-    Usage and Home count a charge and its refunds in the hour in which the request finished.";
 
 /// Payments, newest first.
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let chosen = visit.query.get(KIND).unwrap_or("");
     let list = KINDS.iter().find(|(kind, ..)| *kind == chosen).map(|(.., list)| *list);
-    let list = list.ok_or_else(|| Failure::field(KIND, "Choose deposit, refund or adjustment."))?;
+    let list = list.ok_or_else(|| Failure::field(KIND, FieldRefusal::NotAChoice))?;
     let wallet: Option<WalletId> = visit.query.read(WALLET)?;
     let filter = PostingFilter { list, wallet, operation: None };
     let pages = Pages::new(&visit, PATH, &visit.query);
@@ -55,11 +61,11 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
         let address = format!("{PATH}/ledger.csv");
         with_query(&address, &[(MONTH, Some(&month.text())), (WALLET, visit.query.get(WALLET))])
     };
-    let counted = Notice::new(Tone::Plain, COUNTED).link("Usage", "/usage");
+    let counted = Notice::new(Tone::Plain, Text::Counted.to_string()).link("Usage", "/usage");
     let table = table(&visit, &listed.rows).await?;
     Ok(Page::new("Payments")
-        .action(true, "File of this month", file(now))
-        .action(true, "File of last month", file(now.before()))
+        .action(true, "File (this month)", file(now))
+        .action(true, "File (last month)", file(now.before()))
         .section(counted)
         .section(kinds(chosen, visit.query.get(WALLET)))
         .section(table.next(next)))

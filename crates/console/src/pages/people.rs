@@ -3,15 +3,16 @@
 pub(crate) mod change;
 pub(crate) mod invite;
 
-use holdfast_accounts::{InvitationWithLink, Principal};
+use askama::Template;
+use holdfast_accounts::{Principal, ToldInvitation};
 use holdfast_domain::PersonId;
 use holdfast_domain::admin::listing::PersonFilter;
 use holdfast_domain::admin::{PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::cell::{Cell, Tone};
 use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::form::FormOutcome;
+use crate::kit::form::{FormFrame, FormOutcome};
 use crate::kit::isolation::isolated;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
@@ -20,18 +21,28 @@ use crate::kit::visit::Visit;
 use crate::pages::parts::person::{address, called, email, roles, state};
 use crate::pages::parts::reference::{self, wallet_field};
 
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/people.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty,
+    #[template(block = "link")]
+    Link,
+}
+
 const STATE: &str = "state";
 const ROLE: &str = "role";
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let found = found(&visit).await.map(|table| vec![table.into()]);
     Page::new(visit.visitor.word("People", "Team"))
-        .action(visit.may(UseCase::PersonInvite), "Invite somebody", "/people/new")
+        .form(&visit, UseCase::PersonInvite, "/people/new")
         .narrowed(narrowing(&visit), found)
 }
 
 async fn found(visit: &Visit) -> Result<Table, Failure> {
-    let bad = |name| move || Failure::field(name, "Choose one of these.");
+    let bad = |name| move || Failure::field(name, FieldRefusal::NotAChoice);
     let known = |label: &str| PersonState::ALL.into_iter().find(|it| it.label() == label);
     let state = visit.query.get(STATE).map(|label| known(label).ok_or_else(bad(STATE)));
     let role = visit.query.get(ROLE).map(|label| Role::from_label(label).ok_or_else(bad(ROLE)));
@@ -46,7 +57,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Person", "State", "Roles", "Made"];
-    let empty = "There is nobody. Invite somebody: they get a link, and set a password by it.";
+    let empty = &Text::Empty.to_string();
     Ok(Table::new("People", &head, rows, empty).next(next))
 }
 
@@ -95,13 +106,13 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         facts.push(("Link valid until", Cell::moment(link.expires_at)));
     }
     let grants = record.grants.iter().map(grant).collect();
-    let table = Table::new("Roles", &["Role", "Wallet", "Given"], grants, "They have no role.");
+    let table = Table::new("Roles", &["Role", "Wallet", "Given"], grants, "No role.");
     let is_there = record.state() != PersonState::Ended;
     let may_end = is_there && visit.may(UseCase::PersonEnd);
     let may_link = is_there && may_give_link(principal, &record);
     Ok(Page::new(isolated(&called(&record)))
         .below("People", "/people")
-        .action(may_link, "Make a new link", format!("{base}/link"))
+        .action(may_link, "New link", format!("{base}/link"))
         .danger(may_end && has_role(&record), "End a role", format!("{base}/end-role"))
         .danger(may_end && principal.reach == Reach::All, "End", format!("{base}/end"))
         .section(Facts::new("", facts))
@@ -134,17 +145,16 @@ async fn opened(visit: &Visit) -> Result<PersonRecord, Failure> {
     Ok(visit.accounts().person(visit.principal(), id).await?)
 }
 
-fn below(title: &str, record: &PersonRecord) -> Page {
-    Page::new(title).below("People", "/people").below(called(record), address(record.person.id))
+fn framed(form: FormFrame, record: &PersonRecord) -> FormFrame {
+    form.below("People", "/people").below(called(record), address(record.person.id))
 }
 
 /// Outcome of a form that makes a link to hand over, which is told once.
 fn linked(visit: &Visit, made: &InvitationWithLink, roles: &[Role]) -> FormOutcome {
     let Some(token) = &made.link else { return FormOutcome::done().next(address(made.person)) };
-    let text = "Hand this link over now: it is shown once, works once, and for 24 hours.";
     let origin = visit.desk.options.address.origin_for(roles);
     let origin = origin.unwrap_or_else(|| visit.origin.clone());
     let link = format!("{origin}/link/{}", token.expose());
-    let notice = Notice::new(Tone::Warning, text);
+    let notice = Notice::new(Tone::Warning, Text::Link.to_string());
     FormOutcome::done().section(notice).section(Snippet::new("Link", link)).telling_once()
 }

@@ -14,6 +14,7 @@
 
 use std::net::IpAddr;
 
+use askama::Template;
 use axum::body::Body;
 use axum::extract::Request as HttpRequest;
 use axum::response::{IntoResponse, Response};
@@ -21,6 +22,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use holdfast_accounts::Place;
+use holdfast_accounts::fields::members;
 use holdfast_domain::private::Private;
 use holdfast_domain::{Micros, OperationId, RequestKey};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -29,7 +31,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::door::Doorway;
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal, RequestRefusal};
 use crate::kit::ask::{SentFields, form_within};
 use crate::kit::cell::{Cell, Tone, money};
 use crate::kit::desk::Desk;
@@ -40,6 +42,22 @@ use crate::kit::shell::PLAYGROUND;
 use crate::kit::visit::Visit;
 use crate::pages::parts::plain::PlainForm;
 use crate::relay::bounded;
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/playground.txt")]
+enum Text {
+    #[template(block = "intro")]
+    Intro,
+    #[template(block = "message")]
+    Message,
+    #[template(block = "replayed")]
+    Replayed,
+    #[template(block = "ran")]
+    Ran,
+    #[template(block = "failed")]
+    Failed,
+}
 
 const BEARER: &str = "api_key";
 const MODEL: &str = "model";
@@ -58,9 +76,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
 }
 
 fn first_page() -> Page {
-    Page::new("Playground").intro(
-        "Send a request, then send it again: under the same request key it is answered again, and charged once.",
-    )
+    Page::new("Playground").intro(Text::Intro.to_string())
 }
 
 /// The form, with a request key that nobody has used.
@@ -71,23 +87,10 @@ fn sheet(visit: &Visit, page: Page) -> Result<PlainForm, Failure> {
     let first = models.first().map(|model| model.value.clone()).unwrap_or_default();
     let key = Uuid::new_v4().to_string();
     Ok(PlainForm::new(page, PLAYGROUND, "Send")
-        .field(
-            FormField::new(BEARER, "API key", FieldKind::Secret)
-                .hint("It begins with hfk_. It is used for this request, and kept nowhere."),
-        )
-        .field(FormField::new(MODEL, "Model", FieldKind::Select(models)).value(first))
-        .field(
-            FormField::new(MESSAGE, "Message", FieldKind::Area)
-                .value("Say something that streams, word by word.\n[[sim: pace 300ms]]")
-                .hint(
-                    "A line in double brackets is for the simulated models, which do as it says.",
-                ),
-        )
-        .field(
-            FormField::new(REQUEST_KEY, "Request key", FieldKind::Text)
-                .value(key)
-                .hint("One key is one run and one charge, however often it is sent."),
-        ))
+        .field(FormField::of(&members::PASTED_KEY, FieldKind::Secret))
+        .field(FormField::of(&members::MODEL, FieldKind::Select(models)).value(first))
+        .field(FormField::of(&members::MESSAGE, FieldKind::Area).value(Text::Message.to_string()))
+        .field(FormField::text(&members::REQUEST_KEY).value(key)))
 }
 
 /// A request of the public API, as the form has it.
@@ -104,7 +107,7 @@ impl PlaygroundRequest {
         let (bearer, request_key) = Self::identity(fields)?;
         let message = fields.raw(MESSAGE).replace("\r\n", "\n");
         if message.trim().is_empty() || message.len() > MESSAGE_MAX {
-            return Err(Failure::field(MESSAGE, "Write a message of at most 32 KiB."));
+            return Err(Failure::field(MESSAGE, FieldRefusal::MessageLength));
         }
         let model = fields.get(MODEL).ok_or_else(|| Failure::field(MODEL, "Choose a model."))?;
         Ok(Self { bearer, request_key, model: model.to_owned(), message: Private(message) })
@@ -112,7 +115,7 @@ impl PlaygroundRequest {
 
     /// The API key and the request key alone.
     fn identity(fields: &SentFields) -> Result<(HeaderValue, RequestKey), Failure> {
-        let bad = || Failure::field(BEARER, "Paste an API key, which begins with hfk_.");
+        let bad = || Failure::field(BEARER, FieldRefusal::NotAnApiKey);
         let pasted = fields.get(BEARER).filter(|key| key.starts_with("hfk_"));
         let mut bearer = HeaderValue::try_from(format!("Bearer {}", pasted.ok_or_else(bad)?))
             .map_err(|_bad| bad())?;
@@ -168,7 +171,7 @@ async fn relay(
     let api = desk.options.playground.as_ref().ok_or_else(Failure::not_found)?;
     let answer = api.ask(request, client).await.map_err(|error| {
         tracing::warn!(%error, "a request of the playground was not answered");
-        Failure::new(StatusCode::BAD_GATEWAY, "The answer broke off. Send it again under its key.")
+        Failure::from(RequestRefusal::BrokenAnswer)
     })?;
     let (head, body) = answer.into_parts();
     Ok(RelayedAnswer { status: head.status, headers: head.headers, body: bounded(body) })
@@ -176,8 +179,7 @@ async fn relay(
 
 /// A place for an answer that may take long.
 fn place(visit: &Visit) -> Result<Place, Failure> {
-    let message = "Four of your requests are being answered here. Wait for one of them.";
-    let busy = || Failure::new(StatusCode::TOO_MANY_REQUESTS, message);
+    let busy = || RequestRefusal::TooManyAnswers.into();
     visit.desk.relays.enter(visit.principal().actor).ok_or_else(busy)
 }
 
@@ -249,7 +251,9 @@ pub(crate) async fn stream(
 /// A failure in the words that the script shows.
 fn spoken(failure: &Failure) -> Response {
     let body = json!({ "error": { "message": failure.message } }).to_string();
-    (failure.status, [(CONTENT_TYPE, "application/json")], body).into_response()
+    let mut answer = (failure.status, [(CONTENT_TYPE, "application/json")], body).into_response();
+    failure.put_retry_after(answer.headers_mut());
+    answer
 }
 
 /// Tells what became of a request key, for the script.
@@ -310,16 +314,12 @@ async fn outcome(
 }
 
 fn told(status: StatusCode, is_replayed: bool) -> Notice {
-    if is_replayed {
-        let text = "This is the answer of the first request with this key, told again. Nothing ran, and \
-            nothing was charged for it.";
-        Notice::new(Tone::Good, text)
-    } else if status.is_success() {
-        let text = "It ran. Paste the API key and send it again: the same answer comes, and no other charge.";
-        Notice::new(Tone::Good, text)
-    } else {
-        Notice::new(Tone::Warning, "It was answered with an error, which says what to do.")
-    }
+    let (tone, text) = match (is_replayed, status.is_success()) {
+        (true, _) => (Tone::Good, Text::Replayed),
+        (false, true) => (Tone::Good, Text::Ran),
+        (false, false) => (Tone::Warning, Text::Failed),
+    };
+    Notice::new(tone, text.to_string())
 }
 
 fn facts(status: StatusCode, is_replayed: bool, outcome: Option<KeyOutcome>) -> Facts {

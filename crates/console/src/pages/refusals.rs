@@ -2,6 +2,7 @@
 //!
 //! Never: a prompt, or a model's name that the configuration does not have.
 
+use askama::Template;
 use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::admin::ResourceId;
 use holdfast_domain::statistics::{RefusedRequest, Shortage};
@@ -15,6 +16,14 @@ use crate::kit::section::{Facts, Notice};
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::Names;
 use crate::pages::parts::refusal::cause;
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/refusals.txt")]
+enum Text {
+    #[template(block = "shortage")]
+    Shortage { wanted: String, available: Option<String> },
+}
 
 /// The page of one refused request.
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
@@ -46,17 +55,14 @@ fn why(request: &RefusedRequest, currency: Option<Currency>) -> Notice {
     let text = cause(&request.code);
     let (Some(Shortage { wanted, available }), Some(currency)) = (request.shortage, currency)
     else {
-        return Notice::new(Tone::Warning, text).link("The API key and its limits", key);
+        return Notice::new(Tone::Warning, text).link("API key limits", key);
     };
     let wanted = money(wanted, currency);
-    let had = available.map(|available| money(available, currency));
-    let amounts = match had {
-        Some(had) => format!("It might have cost {wanted}, and {had} was left at that time."),
-        None => format!("It might have cost {wanted}, and less was left at that time."),
-    };
+    let available = available.map(|available| money(available, currency));
+    let amounts = Text::Shortage { wanted, available };
     Notice::new(Tone::Warning, format!("{text} {amounts}"))
         .link("The wallet's balance", wallet)
-        .link("The API key and its limits", key)
+        .link("API key limits", key)
 }
 
 fn facts(request: &RefusedRequest, currency: Option<Currency>, names: &Names<'_>) -> Facts {

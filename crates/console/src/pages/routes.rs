@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use askama::Template;
 use holdfast_accounts::{AttemptSums, RouteHistory};
 use holdfast_domain::Timestamp;
 use holdfast_domain::statistics::{AttemptOutcome, RouteFailure, RouteHour};
@@ -19,6 +20,16 @@ use crate::kit::time_axis::{Step, TimeAxis};
 use crate::kit::time_chart::{Period, Series, TimeChart, Unit};
 use crate::kit::visit::Visit;
 use crate::pages::parts::route::{breakers, error_rate, milliseconds, note, report_row};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/routes.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty,
+    #[template(block = "intro")]
+    Intro,
+}
 
 const HEAD: [&str; 10] = [
     "Route",
@@ -41,11 +52,10 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let routes = visit.accounts().routes(visit.principal()).await?;
     let now = visit.accounts().clock().await?;
     let rows = routes.iter().map(|report| report_row(report, now)).collect();
-    let empty = "No route is configured, and none was tried in the last 24 hours.";
-    let intro = "The last 24 hours on all nodes. Refused requests are not errors of a route.";
+    let empty = &Text::Empty.to_string();
     let table = Table::new("Last 24 hours", &HEAD, rows, empty);
     let table = table.keep(&["Error rate", "Failing since", "Last error"]);
-    Ok(Page::new("Routes").intro(intro).section(table))
+    Ok(Page::new("Routes").intro(Text::Intro.to_string()).section(table))
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
@@ -116,7 +126,7 @@ fn failure_table(failures: &[RouteFailure]) -> Table {
     };
     let rows = failures.iter().map(row).collect();
     let head = ["Time", "Model", "Class", "Error"];
-    Table::new("Last failures", &head, rows, "No failure of this route is kept.")
+    Table::new("Last failures", &head, rows, "No recent failures.")
 }
 
 fn hour_table(hours: &[RouteHour]) -> Table {
@@ -138,5 +148,5 @@ fn hour_table(hours: &[RouteHour]) -> Table {
     // A day, newest first: the command line prints seven.
     let rows = by_hour.iter().rev().take(24).map(row).collect();
     let head = ["Hour", "Attempts", "Failed", "Error rate", "p50", "p95"];
-    Table::new("Hours", &head, rows, "This route was not tried in seven days.")
+    Table::new("Hours", &head, rows, "No recent attempts.")
 }

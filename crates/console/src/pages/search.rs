@@ -2,6 +2,7 @@
 //!
 //! Never: a hit that the visitor may not open, or a word about why there is none.
 
+use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{SearchHit, SearchLimits, SearchOutcome, SearchTerm};
 use holdfast_domain::WalletId;
@@ -16,17 +17,26 @@ use crate::kit::shell::TERM;
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::Names;
 
-const EMPTY: &str = "Nothing found. Search for an id or at least its first 6 digits, a chatcmpl_… id, a request key, \
-    a name, an external id or an e-mail address. A refused request is found by its whole x-request-id, and an answered \
-    one by its chatcmpl_… id: its x-request-id is not stored.";
-const HAS_MORE: &str = "More match: write more of it.";
-const NEEDS_API_KEY: &str = "Too many API keys to look for this request key under each of them. Enter it on Requests, \
-    together with its API key.";
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/search.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty,
+    #[template(block = "has_more")]
+    HasMore,
+    #[template(block = "needs_api_key")]
+    NeedsApiKey,
+}
 
 pub(crate) async fn show(visit: Visit) -> Result<Response, Failure> {
     let term = match visit.query.read::<SearchTerm>(TERM) {
         Ok(Some(term)) => term,
-        Ok(None) => return Ok(page(Notice::new(Tone::Plain, EMPTY).into()).into_response()),
+        Ok(None) => {
+            return Ok(
+                page(Notice::new(Tone::Plain, Text::Empty.to_string()).into()).into_response()
+            );
+        }
         Err(failure) => {
             let page = page(Notice::new(Tone::Bad, failure.message).into());
             return Ok(page.status(failure.status).into_response());
@@ -41,11 +51,12 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Failure> {
         // Request keys are lower case.
         let request_key = term.as_str().to_ascii_lowercase();
         let address = with_query("/operations", &[("request_key", Some(&request_key))]);
-        let notice = Notice::new(Tone::Warning, NEEDS_API_KEY).link("Requests", address);
+        let notice =
+            Notice::new(Tone::Warning, Text::NeedsApiKey.to_string()).link("Requests", address);
         page = page.section(notice);
     }
     if found.has_more {
-        page = page.section(Notice::new(Tone::Plain, HAS_MORE));
+        page = page.section(Notice::new(Tone::Plain, Text::HasMore.to_string()));
     }
     if !found.hits.is_empty() || !found.needs_api_key {
         page = page.section(table(&visit, &found.hits).await?);
@@ -96,7 +107,7 @@ async fn table(visit: &Visit, hits: &[SearchHit]) -> Result<Table, Failure> {
         }
     };
     let rows = hits.iter().map(row).collect();
-    Ok(Table::new("Found", &["Name", "Kind", "Wallet"], rows, EMPTY))
+    Ok(Table::new("Found", &["Name", "Kind", "Wallet"], rows, &Text::Empty.to_string()))
 }
 
 #[cfg(test)]

@@ -7,15 +7,15 @@
 
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use holdfast_accounts::fields::members;
 use holdfast_accounts::{AccountsError, BegunSession, SignInError, SignedIn};
 use holdfast_domain::secret::SessionToken;
-use http::StatusCode;
 use http::request::Parts;
 
 use crate::audience::Audience;
 use crate::cookie;
 use crate::door::Doorway;
-use crate::failure::Failure;
+use crate::failure::{Failure, RequestRefusal};
 use crate::kit::address::{with_query, within, without};
 use crate::kit::ask::{Query, SentFields, form};
 use crate::kit::desk::Desk;
@@ -24,13 +24,8 @@ use crate::kit::form::REVIEW;
 use crate::kit::page::Page;
 use crate::kit::visitor::CurrentSession;
 use crate::pages::parts::plain::PlainForm;
-use crate::pages::parts::sign_in::{refusal, retry_after, waiting};
 
 const NEXT: &str = "next";
-const NOT_HERE: &str = "Your role is for the holder of a wallet, who does not sign in at this address. Ask \
-    whoever runs the service for the address of the holders' console.";
-const HOLDERS_ALONE: &str = "Only holders of wallets sign in at this address, and you have no role for a wallet. \
-    Sign in at the address of the operators' console.";
 
 pub(crate) async fn show(Query(query): Query) -> Page {
     sheet(&next(&query)).page()
@@ -40,8 +35,8 @@ pub(crate) async fn show(Query(query): Query) -> Page {
 fn sheet(next: &str) -> PlainForm {
     let next = Some(next).filter(|next| *next != "/");
     PlainForm::new(Page::new("Sign in"), with_query("/sign-in", &[(NEXT, next)]), "Sign in")
-        .field(FormField::new("email", "E-mail address", FieldKind::Email))
-        .field(FormField::new("password", "Password", FieldKind::Password { is_new: false }))
+        .field(FormField::of(&members::PERSON_EMAIL, FieldKind::Email))
+        .field(FormField::of(&members::PASSWORD, FieldKind::Password { is_new: false }))
 }
 
 /// Address to go to: one of the console's own, and without the fields of a form that is to be reviewed. Whoever
@@ -63,20 +58,17 @@ pub(crate) async fn send(
     let begun = match begin(&desk, &door, &parts, &fields).await {
         Ok(begun) => begun,
         Err(error) => {
-            let retry_after = retry_after(&error);
-            let page = sheet(&next).failed(&fields, refusal(error));
-            return Ok(waiting(page, retry_after));
+            return Ok(sheet(&next).failed(&fields, error.into()).into_response());
         }
     };
     let before = parts.extensions.get().map(|CurrentSession(before)| before);
     let Some(token) = took_role(&desk, &door, &begun, before).await? else {
         desk.accounts.sign_out(&begun.signed_in).await?;
-        let message = match door.audience {
-            Audience::Holders => HOLDERS_ALONE,
-            Audience::Everyone | Audience::Operators => NOT_HERE,
+        let refused = match door.audience {
+            Audience::Holders => RequestRefusal::ForHolders,
+            Audience::Everyone | Audience::Operators => RequestRefusal::ForOperators,
         };
-        let refused = Failure::new(StatusCode::FORBIDDEN, message);
-        return Ok(sheet(&next).failed(&fields, refused).into_response());
+        return Ok(sheet(&next).failed(&fields, refused.into()).into_response());
     };
     if let Some(before) = before {
         desk.accounts.sign_out(before).await?;

@@ -9,6 +9,7 @@ mod watch;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use askama::Template;
 use holdfast_accounts::{AttemptSums, UsageReport};
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::Period;
@@ -36,6 +37,30 @@ use crate::pages::parts::usage::{
     self, by_currency, chart, counted, margin_share, margin_tile, requests, revenue, series, start,
     sum,
 };
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/home.txt")]
+enum Text<'a> {
+    #[template(block = "until")]
+    Until { before: &'a str, until: &'a str },
+    #[template(block = "against")]
+    Against { change: &'a str, until: &'a str },
+    #[template(block = "revenue")]
+    Revenue,
+    #[template(block = "ranking")]
+    Ranking,
+    #[template(block = "no_request")]
+    NoRequest,
+    #[template(block = "missing")]
+    Missing { part: &'a str, cause: &'a str },
+    #[template(block = "chart")]
+    Chart { of: &'a str, currency: Currency },
+    #[template(block = "customers")]
+    Customers,
+    #[template(block = "no_customer")]
+    NoCustomer,
+}
 
 /// Days of the chart and of the sparklines, today among them.
 const DAYS: u32 = 30;
@@ -91,7 +116,9 @@ async fn error_rate(visit: &Visit) -> Result<Tile, Failure> {
     let value = of_today.map_or_else(|| "–".to_owned(), route::percent);
     let until = short(hour).chars().skip(11).collect::<String>();
     let before = share(days_before(today, 1), days_before(hour, 1)).map(route::percent);
-    let note = before.map(|before| format!("{before} yesterday by {until}")).unwrap_or_default();
+    let note = before
+        .map(|before| Text::Until { before: &before, until: &until }.to_string())
+        .unwrap_or_default();
     Ok(Tile::new("Error rate today", value).link("/routes").note(note))
 }
 
@@ -107,10 +134,10 @@ impl Figures {
         let by_hour = [Grouping::by(GroupBy::Hour)];
         let by_wallet = [Grouping::by(GroupBy::Wallet)];
         let hours = report(visit, "Today's revenue", &by_hour, yesterday, until).await?;
-        let models = "The revenue of the last 30 days";
-        let models = report(visit, models, &[by_model, by_day], first, until).await?;
-        let customers = "The ranking of customers";
-        let customers = report(visit, customers, &by_wallet, month, until).await?;
+        let models = Text::Revenue.to_string();
+        let models = report(visit, &models, &[by_model, by_day], first, until).await?;
+        let customers = Text::Ranking.to_string();
+        let customers = report(visit, &customers, &by_wallet, month, until).await?;
         let held = match visit.may(UseCase::OperationRead) {
             true => visit.accounts().held(visit.principal()).await?,
             false => BTreeMap::new(),
@@ -128,7 +155,7 @@ impl Figures {
             let missing = [&self.hours, &self.models, &self.customers];
             let missing: Vec<_> =
                 missing.into_iter().filter_map(|it| it.as_ref().err()).cloned().collect();
-            let text = "No request has ended in the last 30 days.";
+            let text = Text::NoRequest.to_string();
             let all =
                 if missing.is_empty() { vec![Notice::new(Tone::Plain, text)] } else { missing };
             let alone = errors.map(|tile| Tiles { title: String::new(), tiles: vec![tile] }.into());
@@ -182,7 +209,9 @@ impl Figures {
         let against = |of: &dyn Fn(&Totals) -> i64| {
             let until = short(hour).chars().skip(11).collect::<String>();
             let change = difference(of(&now), of(&before));
-            change.map(|it| format!("{it} vs. yesterday by {until}")).unwrap_or_default()
+            change
+                .map(|it| Text::Against { change: &it, until: &until }.to_string())
+                .unwrap_or_default()
         };
         let yesterday = between(days_before(today, 1), today);
         let all_of_yesterday = |amount: Micros| format!("yesterday {}", cents(amount, currency));
@@ -246,7 +275,7 @@ impl Figures {
         } else {
             "Revenue"
         };
-        let title = format!("{of}, {currency} per day");
+        let title = Text::Chart { of, currency }.to_string();
         let on = |at| address_of(&[("on", &short(at))], currency, is_one);
         chart(&title, currency, &axis, all, on).into()
     }
@@ -268,7 +297,7 @@ async fn report(
             Ok(ReportView::There(report, _at)) => return Ok(Ok(report)),
             Ok(ReportView::Absent(absence)) => return Ok(Err(absence.notice(what, "/"))),
             Err(failure) if failure.field.is_some() => {
-                let text = format!("{what} is not shown: {}.", failure.message);
+                let text = Text::Missing { part: what, cause: &failure.message }.to_string();
                 notice = Notice::new(Tone::Warning, text).link("Usage", "/usage");
             }
             Err(failure) => return Err(failure),
@@ -287,8 +316,8 @@ fn ranking(customers: &UsageReport, currency: Currency, is_one: bool) -> Section
         value: revenue(&row.totals).get(),
     };
     let all = of_currency.map(customer).collect();
-    let ranking = Ranking::new("Largest customers this month", currency, CUSTOMERS, all);
-    ranking.empty("No request has ended this month.").into()
+    let ranking = Ranking::new(&Text::Customers.to_string(), currency, CUSTOMERS, all);
+    ranking.empty(&Text::NoCustomer.to_string()).into()
 }
 
 /// Address of a report of usage; of this currency, if there are several.

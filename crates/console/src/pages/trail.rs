@@ -2,10 +2,11 @@
 //!
 //! A row shows names and texts before and after, as they stand in the trail: never a secret.
 
+use askama::Template;
 use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
 use holdfast_domain::admin::{ActorId, FieldChange, ResourceId, UseCase};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
@@ -15,6 +16,16 @@ use crate::kit::section::{Filter, Section, Snippet, Table};
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
 use crate::pages::parts::reference::{Names, linked};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/trail.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty,
+    #[template(block = "checksum")]
+    Checksum,
+}
 
 const THING: &str = "thing";
 const ACTOR: &str = "actor";
@@ -44,26 +55,21 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let names = Names::read(visit, listed.rows.iter().flat_map(resources)).await?;
     let rows = listed.rows.iter().map(|listing| row(listing, &names, &visit.visitor)).collect();
     let head = ["No.", "When", "Who", "Did", "To", "What changed", "Reason"];
-    let empty = "No entry of the audit log matches this filter.";
+    let empty = &Text::Empty.to_string();
     let table = Table::new("Newest first", &head, rows, empty);
     let mut sections = vec![table.keep(&["When", "Who", "Did", "To"]).next(next).into()];
     let newest = listed.rows.first().filter(|_| is_whole && is_first);
     if let Some(newest) = newest {
         let head = newest.row.head().to_string();
-        sections
-            .push(Snippet::new("Latest audit checksum: keep it outside this system", head).into());
+        sections.push(Snippet::new(&Text::Checksum.to_string(), head).into());
     }
     Ok(sections)
 }
 
 fn read_filter(query: &SentFields) -> Result<TrailFilter, Failure> {
-    let bad_thing = || {
-        let message =
-            "A thing is its kind and its id, like wallet:7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11.";
-        Failure::field(THING, message)
-    };
-    let bad_use_case = || Failure::field(USE_CASE, "There is no such use case.");
-    let thing = query.get(THING).map(|text| ResourceId::parse(text).ok_or_else(bad_thing));
+    let bad_thing = || Failure::field(THING, FieldRefusal::NotAResource);
+    let bad_use_case = || Failure::field(USE_CASE, FieldRefusal::NotAChoice);
+    let thing = query.get(THING).map(|text| Thing::parse(text).ok_or_else(bad_thing));
     let use_case = query.get(USE_CASE);
     let use_case = use_case.map(|label| UseCase::from_label(label).ok_or_else(bad_use_case));
     let actor: Option<ActorId> = query.read(ACTOR)?;

@@ -5,6 +5,7 @@
 
 mod view;
 
+use askama::Template;
 use axum::response::Response;
 use holdfast_admin::usage_file;
 use holdfast_domain::admin::listing::{PageCursor, Period};
@@ -13,7 +14,7 @@ use holdfast_domain::{Currency, Timestamp};
 use holdfast_wire::file::FileFormat;
 
 use self::view::{drawn, sorted, table, tiles};
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::address::with_query;
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
@@ -29,6 +30,14 @@ use crate::kit::visit::Visit;
 use crate::pages::parts::operation::read_model;
 use crate::pages::parts::reference::{self, api_key_field, wallet_field};
 use crate::pages::parts::usage::{CurrencyRows, by_currency, counted};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/usage.txt")]
+enum Text {
+    #[template(block = "rows")]
+    Rows { first: usize, end: usize, all: usize },
+}
 
 /// Reports are of the last 30 days if their address names no period.
 const PERIOD: PeriodChoice = PeriodChoice { path: "/usage", default: "30d" };
@@ -110,12 +119,12 @@ fn shown(
     let end = passed + shown.len();
     let next = i64::try_from(end).ok().filter(|_| end < all.len()).map(PageCursor);
     let title = if all.len() > ROWS {
-        format!("Breakdown, rows {} to {end} of {}", passed + 1, all.len())
+        Text::Rows { first: passed + 1, end, all: all.len() }.to_string()
     } else {
         "Breakdown".to_owned()
     };
     let table = table(&title, by, (&shown, rows), (&visit.query, shows_costs));
-    let file = Link::new("All rows as CSV", address("/usage.csv", &visit.query));
+    let file = Link::new("Rows as CSV", address("/usage.csv", &visit.query));
     Ok(table.next(pages.next(next)?).link(file).into())
 }
 
@@ -144,14 +153,14 @@ async fn asked(visit: &Visit, by: Grouping, period: Period) -> Result<UsageQuery
 /// Groups of the table: those of the address, or the periods of the chart.
 fn grouping(query: &SentFields, step: Step) -> Result<Grouping, Failure> {
     let read = |name: &str| {
-        let bad = || Failure::field(name, "There is no such dimension.");
+        let bad = || Failure::field(name, FieldRefusal::NotAChoice);
         query.get(name).map(|text| dimension(text).ok_or_else(bad)).transpose()
     };
     let first = read(FIRST)?.unwrap_or(step.group_by());
     match read(SECOND)? {
         None => Ok(Grouping::by(first)),
         Some(second) => Grouping::by_both(first, second)
-            .ok_or_else(|| Failure::field(SECOND, "The two dimensions must differ.")),
+            .ok_or_else(|| Failure::field(SECOND, FieldRefusal::SameDimensions)),
     }
 }
 

@@ -24,19 +24,15 @@ impl FormPage for VerbForm {
         Ok(Self { verb, subject })
     }
 
-    fn frame(&self) -> FormFrame {
-        let title = self.verb.title;
-        let (page, submit) = match &self.subject {
-            Subject::Wallet(it) => (wallet::form_page(title, it), format!("{title} the wallet")),
-            Subject::ApiKey(it) => (api_key::form_page(title, it), format!("{title} the key")),
-            Subject::Webhook(it) => {
-                let title = format!("{title} the webhook");
-                (webhook::form_page(&title, it), title)
-            }
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        let (form, noun) = match &self.subject {
+            Subject::Wallet(it) => (wallet::framed(form, it), "wallet"),
+            Subject::ApiKey(it) => (api_key::framed(form, it), "key"),
+            Subject::Webhook(it) => (webhook::framed(form, it), "webhook"),
         };
         let reason = FormField { is_required: self.verb.needs_reason, ..FormField::reason() };
-        let frame = FormFrame::new(page.intro(self.verb.hint), vec![reason], submit);
-        FormFrame { is_grave: self.verb.is_grave, ..frame }
+        let submit = format!("{} the {noun}", self.verb.title);
+        FormFrame { submit, ..form.fields([reason]) }
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {

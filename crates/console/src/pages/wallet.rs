@@ -8,6 +8,8 @@ pub(crate) mod settings;
 pub(crate) mod statement;
 mod usage;
 
+use askama::Template;
+use holdfast_accounts::fields::members;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::{
     ApiKeyFilter, OperationFilter, OperationListing, Order, PageRequest, PostingFilter,
@@ -26,6 +28,16 @@ use crate::kit::visitor::Visitor;
 use crate::pages::parts::wallet::opened;
 use crate::pages::parts::{api_key, person, posting, refusal, wallet};
 
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/wallet.txt")]
+enum Text {
+    #[template(block = "low_balance")]
+    LowBalance,
+    #[template(block = "no_key")]
+    NoKey,
+}
+
 /// Rows of each list on the page.
 const LATEST: PageRequest = PageRequest::first(Order::Newest, 10);
 
@@ -33,7 +45,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;
     let mut page = heading(&visit.visitor, &record);
     if record.runs_low() {
-        let low = Notice::new(Tone::Warning, "The balance is below the low-balance threshold.");
+        let low = Notice::new(Tone::Warning, Text::LowBalance.to_string());
         page = page.section(low);
     }
     let days_left = match visit.may(UseCase::UsageRead) {
@@ -74,7 +86,7 @@ fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
         .below("Wallets", "/wallets")
         .action(may(UseCase::PostingDeposit), "Deposit", format!("{base}/deposit"))
         .action(may(UseCase::PostingAdjust), "Adjust", format!("{base}/adjust"))
-        .action(may(UseCase::ApiKeyIssue), "Issue an API key", api_key::issue_address(wallet.id))
+        .action(may(UseCase::ApiKeyIssue), "New API key", api_key::issue_address(wallet.id))
         .action(visitor.may(UseCase::UsageRead), "Usage", usage)
         .action(may(UseCase::WalletUpdate), "Edit", format!("{base}/edit"))
         .danger(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
@@ -98,7 +110,7 @@ fn facts(visitor: &Visitor, record: &WalletRecord, days_left: Option<i64>) -> Fa
         ("Held", held),
         ("State", wallet::state(record)),
         ("Low-balance threshold", record.low_balance.map_or(Cell::Nothing, money)),
-        ("A key may spend at most", bound.unwrap_or(Cell::Nothing)),
+        (members::WALLET_KEY_SPEND.label, bound.unwrap_or(Cell::Nothing)),
         ("External id", Cell::some_text(record.external_id.as_deref())),
         ("Made", Cell::moment(record.created_at)),
     ];
@@ -133,7 +145,7 @@ async fn holds(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {
     };
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Model", "API key", "Holds", "Since"];
-    let empty = "No request is running.";
+    let empty = "No running requests.";
     let running = Link::new("All running requests", running_address(wallet.id));
     let all = Link::new("All requests", format!("/operations?wallet={}", wallet.id));
     Ok(Table::new("Running requests", &head, rows, empty).link(running).link(all))
@@ -157,7 +169,7 @@ async fn api_keys(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure
     let listed = visit.accounts().api_keys(visit.principal(), filter, LATEST).await?;
     let now = visit.accounts().clock().await?;
     let rows = listed.rows.iter().map(|row| api_key::row(&row.api_key, now)).collect();
-    let empty = "No API key uses this wallet yet. Issue one.";
+    let empty = &Text::NoKey.to_string();
     let all = Link::new("All API keys", format!("/keys?wallet={id}"));
     Ok(Table::new("API keys", &api_key::HEAD, rows, empty).link(all))
 }

@@ -1,5 +1,6 @@
 //! Wallets: the list, narrowed by name or balance.
 
+use askama::Template;
 use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::Micros;
 use holdfast_domain::admin::listing::{Page as ListPage, WalletFilter};
@@ -15,6 +16,14 @@ use crate::kit::section::{Filter, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::wallet::state;
 
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/wallets.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty { may_create: bool },
+}
+
 const BELOW: &str = "available_below";
 const NAME: &str = "name";
 const STATE: &str = "state";
@@ -22,10 +31,9 @@ const LOW: &str = "low";
 const ACTIVE: &str = "active";
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
-    let may_create = visit.may(UseCase::WalletCreate);
     let found = found(&visit).await.map(|table| vec![table.into()]);
     Page::new("Wallets")
-        .action(may_create, "Make a wallet", "/wallets/new")
+        .form(&visit, UseCase::WalletCreate, "/wallets/new")
         .narrowed(narrowing(&visit.query), found)
 }
 
@@ -44,11 +52,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Name", "Available", "Held", "State", "Made"];
-    let empty = if visit.may(UseCase::WalletCreate) {
-        "There is no such wallet. Make one: what your customers pay in advance is kept there."
-    } else {
-        "There is no such wallet."
-    };
+    let empty = &Text::Empty { may_create: visit.may(UseCase::WalletCreate) }.to_string();
     Ok(Table::new("Wallets", &head, rows, empty).next(next))
 }
 

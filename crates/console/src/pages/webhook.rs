@@ -3,6 +3,7 @@
 pub(crate) mod change;
 pub(crate) mod settings;
 
+use askama::Template;
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState};
 use holdfast_domain::admin::{ResourceId, UseCase};
 
@@ -14,6 +15,14 @@ use crate::kit::section::{Facts, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::Names;
 use crate::pages::parts::webhook::{kinds, opened, origin, state, wallet};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/webhooks.txt")]
+enum Text {
+    #[template(block = "no_delivery")]
+    NoDelivery,
+}
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;
@@ -40,7 +49,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let may_resend = visit.may(UseCase::WebhookResend) && is_active;
     let rows_of = deliveries.rows.iter().map(|row| delivery(row, &base, may_resend)).collect();
     let head = ["Event", "State", "Tries", "Last answer", "Made", "Next or ended", "Again"];
-    let empty = "Nothing was delivered yet. Send a test to see that it arrives.";
+    let empty = &Text::NoDelivery.to_string();
     let may = |use_case, is_now: bool| visit.may(use_case) && is_now;
     Ok(Page::new(format!("Webhook to {}", origin(&record)))
         .below("Webhooks", "/webhooks")

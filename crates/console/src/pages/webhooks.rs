@@ -2,7 +2,8 @@
 //!
 //! The whole address is shown to those who may change it: it may carry a secret of its receiver. Others see its origin.
 
-use holdfast_domain::admin::{ResourceId, UseCase, WebhookRecord};
+use askama::Template;
+use holdfast_domain::admin::{Thing, UseCase, WebhookRecord};
 
 use crate::failure::Failure;
 use crate::kit::cell::Cell;
@@ -14,9 +15,16 @@ use crate::kit::visitor::Visitor;
 use crate::pages::parts::reference::{self, Names, wallet_field};
 use crate::pages::parts::webhook::{kinds, origin, state, wallet};
 
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/webhooks.txt")]
+enum Text {
+    #[template(block = "empty")]
+    Empty,
+}
+
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
-    let may_make = visit.may(UseCase::WebhookCreate);
-    let page = Page::new("Webhooks").action(may_make, "Make a webhook", "/webhooks/new");
+    let page = Page::new("Webhooks").form(&visit, UseCase::WebhookCreate, "/webhooks/new");
     let found = found(&visit).await;
     match wallet_field(&visit) {
         Some(field) => {
@@ -37,7 +45,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let names = Names::read(visit, wallets).await?;
     let rows = listed.rows.iter().map(|record| row(record, &names, &visit.visitor)).collect();
     let head = ["To", "State", "Wallet", "Kinds", "Made"];
-    let empty = "No webhooks. Make one to receive events.";
+    let empty = &Text::Empty.to_string();
     Ok(Table::new("Newest first", &head, rows, empty).next(next))
 }
 

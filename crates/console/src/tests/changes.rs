@@ -126,7 +126,7 @@ async fn a_webhook_is_made_tested_rotated_and_switched_once_each_and_tells_its_s
     let shown = world.page(&owner, &base).await;
     assert!(shown.contains("another shop") && !shown.contains("operation.stuck"), "{shown}");
     let late = world.post(&owner, &opened, &sent).await;
-    assert!(late.status == 412 && late.html.contains("Somebody else"), "{late:?}");
+    assert!(late.status == 412 && late.html.contains("edited in the meantime"), "{late:?}");
     for change in ["disable", "enable"] {
         twice(&world, &owner, &format!("{base}/{change}"), &[("reason", "a move")]).await;
     }

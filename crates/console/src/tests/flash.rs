@@ -1,8 +1,10 @@
 //! Flash: what a change did stands above the page that follows it, for its own sender.
 
-use holdfast_domain::admin::Role;
+use holdfast_accounts::{NewInvitation, Principal};
+use holdfast_domain::admin::{Reach, Role};
 use uuid::Uuid;
 
+use super::book::{OpsWorld, owner, request};
 use super::world::{World, visitor_of};
 
 #[tokio::test]
@@ -80,4 +82,45 @@ async fn a_verb_says_itself_above_the_resource_with_the_way_back_to_its_sender_a
     ];
     let issued = world.send(&world.owner, &address, &fields).await;
     issued.is(200).has("API key <bdi>staging</bdi> issued.").has("hfk_");
+}
+
+#[tokio::test]
+async fn forms_that_share_a_use_case_say_their_own_outcome() {
+    let world = OpsWorld::new().await;
+    let wallet = world.wallet("acme", 5_000).await;
+    let api_key = world.api_key(wallet, "a key").await;
+    let running = world.running(wallet, api_key).await;
+    let new = NewInvitation {
+        email: "ada@example.com".parse().unwrap(),
+        name: None,
+        role: Role::Support,
+        reach: Reach::All,
+    };
+    let invited = world.accounts.invite_person(&Principal::local(), &request(), &new).await;
+    let person = invited.unwrap().thing.person;
+    let said = async |form: &str, fields: &[(&str, &str)]| {
+        let opened = world.get(&owner(), form).await.location.unwrap();
+        let sent = world.post(&owner(), &opened, fields).await;
+        let follows = sent.location.unwrap_or_else(|| panic!("{form}: {}", sent.html));
+        (follows.clone(), world.page(&owner(), &follows).await)
+    };
+    let (job, page) = said("/jobs/new", &[("since", "")]).await;
+    assert!(page.contains("Ledger check created."), "{page}");
+    let cancel = format!("{}/cancel", job.split('?').next().unwrap());
+    for (form, fields, sentence) in [
+        (cancel, vec![("reason", "x")], "Ledger check cancelled."),
+        (
+            format!("/operations/{running}/cancel"),
+            vec![("reason", "x")],
+            "Request: cancellation recorded.",
+        ),
+        (
+            format!("/people/{person}/end-role"),
+            vec![("role", "support"), ("reason", "x")],
+            "Person <bdi>ada@example.com</bdi>: one role ended.",
+        ),
+    ] {
+        let (_follows, page) = said(&form, &fields).await;
+        assert!(page.contains(sentence), "{form}: {page}");
+    }
 }

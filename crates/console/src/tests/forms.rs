@@ -67,7 +67,7 @@ async fn closing_is_shown_first_and_only_an_empty_wallet_is_closed() {
     let path = format!("/wallets/{}/close", empty.wallet.id);
     let address = world.open(&world.owner, &path).await;
     let review = world.send(&world.owner, &address, &[("reason", "gone")]).await;
-    review.is(200).has("API keys that are revoked").has("Nobody can open it again");
+    review.is(200).has("Revoked API keys").has("Permanent: a closed wallet");
     review.has("class=\"grave\"");
     assert_eq!(world.record(empty.wallet.id).await, empty);
 }

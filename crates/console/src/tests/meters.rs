@@ -67,8 +67,8 @@ async fn the_margin_of_a_route_is_of_its_cost_and_of_the_price_in_force() {
         (price - rate(&cost, kind)) * 100 / price
     };
     let [input, output] = [MeterKind::Input, MeterKind::Output];
-    assert_eq!(amount(&route["Input costs, a million"]), rate(&cost, input));
-    assert_eq!(amount(&route["Output costs, a million"]), rate(&cost, output));
+    assert_eq!(amount(&route["Input cost / 1M"]), rate(&cost, input));
+    assert_eq!(amount(&route["Output cost / 1M"]), rate(&cost, output));
     assert_eq!(route["Margin"], format!("{} % in, {} % out", margin(input), margin(output)));
     assert_ne!(margin(input), 0, "a margin that cannot be told from none");
 }

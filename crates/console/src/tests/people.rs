@@ -54,7 +54,7 @@ async fn a_renewed_link_is_told_once_and_ends_a_password() {
     let person = member(&world, "bob@example.com", Role::Support, Reach::All).await;
     let opened = world.get(&owner(), &format!("{}/link", page_of(person))).await.location.unwrap();
     let shown = world.page(&owner(), &opened).await;
-    assert!(shown.contains("Their password and all their sessions end"), "{shown}");
+    assert!(shown.contains("An existing password and all sessions end"), "{shown}");
     assert!(shown.contains("class=\"grave\""), "{shown}");
     world.post(&owner(), &opened, &[]).await;
     assert!(world.page(&owner(), &page_of(person)).await.contains("pending"));
@@ -92,7 +92,7 @@ async fn a_role_is_ended_once_whoever_ends_it() {
     assert!(bad.html.contains("value=\"kept\""), "{bad:?}");
     let [done, _] = twice(&world, &owner(), &form, &[("role", "finance"), ("reason", "")]).await;
     assert_eq!(done.page(), Some("/people"));
-    assert!(world.page(&owner(), &page_of(person)).await.contains("They have no role."));
+    assert!(world.page(&owner(), &page_of(person)).await.contains("No role."));
     // A holder's administrator sees nobody there any more, and a second click is no failure.
     let reach = Reach::Wallet(wallet);
     let viewer = member(&world, "bob@example.com", Role::HolderViewer, reach).await;
@@ -115,7 +115,7 @@ async fn a_person_is_ended_once_and_erased_where_that_is_asked_for() {
         let [done, again] = twice(&world, &owner(), &form, &fields).await;
         assert_eq!(done.location, again.location);
         let shown = world.page(&owner(), &done.location.unwrap()).await;
-        assert!(shown.contains("ended") && shown.contains("They have no role."), "{shown}");
+        assert!(shown.contains("ended") && shown.contains("No role."), "{shown}");
         assert_eq!(shown.contains(email), is_there, "{shown}");
         for part in ["/link", "/end", "/end-role"] {
             let href = format!("{}{part}\"", page_of(person));
@@ -163,7 +163,7 @@ async fn people_are_narrowed_by_state_role_and_wallet_and_stand_on_the_wallets_p
     }
     let empty = world.wallet("empty", 0).await;
     let shown = world.page(&owner(), &format!("/wallets/{empty}")).await;
-    assert!(plain(&shown).contains("Nobody but the operator looks at this wallet"), "{shown}");
+    assert!(plain(&shown).contains("Only the operator sees this wallet"), "{shown}");
 }
 
 /// A new password as its form sends it.

@@ -89,7 +89,7 @@ async fn a_holder_sees_one_wallet_and_no_route() {
         let routes = world.get(&holder, "/usage?first=route").await.status;
         assert!((400..500).contains(&routes), "{role}: {routes}");
         let found = world.page(&holder, &format!("/operations?id={}", theirs.id)).await;
-        assert!(found.contains("There is no such request"), "{role}");
+        assert!(found.contains("No such request"), "{role}");
         let named = world.get(&holder, &format!("/usage?wallet={other}")).await.status;
         assert_eq!(named, 422, "it does not exist for {role}");
     }

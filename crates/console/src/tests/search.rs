@@ -124,15 +124,36 @@ async fn check_bounds_are_said(world: &OpsWorld) {
         let matches = usize::try_from(matches).unwrap();
         assert_eq!((found.hits.len(), found.has_more), (matches, has_more));
     }
-    assert!(!world.page(&owner(), "/search?q=shop").await.contains("More match"));
+    assert!(!world.page(&owner(), "/search?q=shop").await.contains("More results"));
     world.api_key(wallet, "shop 20").await;
     let page = world.page(&owner(), "/search?q=shop").await;
-    assert!(page.contains("More match: write more of it."), "{page}");
+    assert!(page.contains("More results than shown: enter more of the term."), "{page}");
 }
 
 #[tokio::test]
 async fn bounds_are_said() {
     check_bounds_are_said(&OpsWorld::new().await).await;
+}
+
+#[tokio::test]
+async fn people_of_a_wallet_are_read_for_a_part_of_an_address_alone() {
+    let world = OpsWorld::new().await;
+    let own = customer(&world, "acme").await;
+    let admin = visitor(Role::HolderAdmin, Reach::Wallet(own.wallet));
+    let notes = async || {
+        let trail = world.page(&owner(), "/trail?use_case=person.read").await;
+        trail.matches("person.read</bdi>").count()
+    };
+    for (term, is_noted) in [
+        (own.operation.to_string(), false),
+        (own.operation.completion_id(), false),
+        ("4711471147".to_owned(), false),
+        ("ada@acme".to_owned(), true),
+    ] {
+        let before = notes().await;
+        world.get(&admin, &with_query("/search", &[("q", Some(&term))])).await;
+        assert_eq!(notes().await > before, is_noted, "{term}");
+    }
 }
 
 async fn check_every_kind_of_term_leads_to_its_page(world: &OpsWorld) {

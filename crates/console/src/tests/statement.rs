@@ -117,14 +117,14 @@ async fn payments_of_all_wallets_have_files_of_two_months() {
     assert!(home.is(200).links().contains(&"/payments".to_owned()), "{:?}", home.links());
     let shown = world.get(&world.owner, "/payments").await;
     shown.is(200).has("acme").has("other").has("UTC day").has("/usage");
-    let file = world.get(&world.owner, &shown.link("File of this month").unwrap()).await;
+    let file = world.get(&world.owner, &shown.link("File (this month)").unwrap()).await;
     let name = file.is(200).headers["content-disposition"].to_str().unwrap().to_owned();
     assert!(name.starts_with("attachment; filename=\"ledger-20"), "{name}");
     let lines: Vec<_> = file.body.lines().collect();
     assert_eq!(lines.len(), 5, "head, two deposits, a charge, closing: {}", file.body);
     assert!(lines[3].contains(",charge,acme,"), "{}", file.body);
     assert!(lines[4].ends_with(",3"), "{}", file.body);
-    let before = world.get(&world.owner, &shown.link("File of last month").unwrap()).await;
+    let before = world.get(&world.owner, &shown.link("File (last month)").unwrap()).await;
     assert_eq!(before.is(200).body.lines().count(), 2, "{}", before.body);
     let refunds = world.get(&world.owner, "/payments?kind=refund").await;
     refunds.is(200).has("No payments yet.").has_not("acme");

@@ -319,7 +319,7 @@ async fn prices_are_of_their_versions(world: &OpsWorld) {
         let input = price.tariff.rates().rate(MeterKind::Input);
         let is_it = |row: &&BTreeMap<String, String>| {
             row["Prompt tokens"] == "any"
-                && u64::try_from(amount(&row["Input, a million"])).unwrap() == input
+                && u64::try_from(amount(&row["Input per 1M"])).unwrap() == input
         };
         assert!(shown.iter().any(|row| is_it(&row)), "{input} is not in {shown:?}");
     }

@@ -2,21 +2,29 @@
 
 use std::time::Duration;
 
+use askama::Template;
 use async_trait::async_trait;
+use holdfast_accounts::fields::members;
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
 use holdfast_domain::admin::{AdminKey, Reach, Role};
 
 use super::opened;
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::cell::{Cell, Tone};
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::isolation::isolated;
 use crate::kit::moment;
-use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice, Snippet};
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::{self, WALLET};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/admin_keys.txt")]
+enum Text {
+    #[template(block = "secret")]
+    Secret,
+}
 
 const ROLE: &str = "role";
 const GRACE: &str = "grace_seconds";
@@ -34,24 +42,20 @@ impl FormPage for IssueAdminKey {
         Ok(Self(Role::ALL.into_iter().filter(|role| own.may_grant(*role)).collect()))
     }
 
-    fn frame(&self) -> FormFrame {
+    fn frame(&self, form: FormFrame) -> FormFrame {
         let roles = self.0.iter().map(|role| Choice::new(role.label(), role.label()));
-        let fields = vec![
-            FormField::new("name", "Name", FieldKind::Text),
-            FormField::new(ROLE, "Role", FieldKind::Select(roles.collect())).value("auditor"),
-            FormField::optional(WALLET, "Wallet", FieldKind::Text)
-                .hint("Its name or id: for a holder's role, and for no other."),
-            FormField::optional("ends_at", "Ends (UTC)", FieldKind::Moment).hint(
-                "From then on it is not accepted. Without an end it lasts until it is revoked.",
-            ),
-        ];
-        let page = Page::new("Issue an admin key").below("Admin keys", "/admin-keys");
-        FormFrame::new(page, fields, "Issue the key")
+        let role = FormField::of(&members::ADMIN_KEY_ROLE, FieldKind::Select(roles.collect()));
+        form.below("Admin keys", "/admin-keys").fields([
+            FormField::text(&members::ADMIN_KEY_NAME),
+            role.value("auditor"),
+            FormField::text(&members::ADMIN_KEY_WALLET),
+            FormField::of(&members::ADMIN_KEY_ENDS_AT, FieldKind::Moment),
+        ])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
         let role: String = sent.fields.want(ROLE)?;
-        let bad = || Failure::field(ROLE, "There is no such role.");
+        let bad = || Failure::field(ROLE, FieldRefusal::NotAChoice);
         let role = Role::from_label(&role).ok_or_else(bad)?;
         let wallet = reference::wallet(visit, &sent.fields).await?;
         let new = NewAdminKey {
@@ -81,18 +85,16 @@ impl FormPage for RotateAdminKey {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
+    fn frame(&self, form: FormFrame) -> FormFrame {
         let graces = GRACES.map(|(span, label)| Choice::new(span.to_string(), label)).to_vec();
-        let grace = FormField::new(GRACE, "The old secret ends", FieldKind::Select(graces));
-        let intro = "It gets a new secret, which is told once. What it may do and its id stay.";
-        let fields = vec![grace.value("86400"), FormField::reason()];
-        FormFrame::new(page(&self.0, "Rotate").intro(intro), fields, "Rotate the key")
+        let grace = FormField::of(&members::ADMIN_KEY_GRACE, FieldKind::Select(graces));
+        framed(form, &self.0).fields([grace.value("86400"), FormField::reason()])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
         let seconds: u64 = sent.fields.want(GRACE)?;
         if !GRACES.iter().any(|(span, _)| *span == seconds) {
-            return Err(Failure::field(GRACE, "Choose one of these."));
+            return Err(Failure::field(GRACE, FieldRefusal::NotAChoice));
         }
         let (accounts, grace) = (visit.accounts(), Duration::from_secs(seconds));
         let id = self.0.id;
@@ -111,11 +113,8 @@ impl FormPage for RevokeAdminKey {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
-        let intro =
-            "It is not accepted any more, and cannot be taken back. The audit log keeps its name.";
-        let page = page(&self.0, "Revoke").intro(intro);
-        FormFrame::new(page, vec![FormField::reason()], "Revoke the key").grave()
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        framed(form, &self.0).fields([FormField::reason()])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -125,20 +124,18 @@ impl FormPage for RevokeAdminKey {
     }
 }
 
-fn page(key: &AdminKey, what: &str) -> Page {
-    Page::new(format!("{what} {}", isolated(&key.name)))
-        .below("Admin keys", "/admin-keys")
-        .below(&key.name, format!("/admin-keys/{}", key.id))
+fn framed(form: FormFrame, key: &AdminKey) -> FormFrame {
+    let form = form.about(&key.name).below("Admin keys", "/admin-keys");
+    form.below(&key.name, format!("/admin-keys/{}", key.id))
 }
 
 /// The page that tells a secret, or the key's own where it was told before.
 fn told(issued: IssuedAdminKey) -> FormOutcome {
     let href = format!("/admin-keys/{}", issued.id);
     let Some(bearer) = issued.bearer else { return FormOutcome::done() };
-    let text = "This is told once. Keep it where your secrets are: nobody can show it again.";
     let rows = vec![("Admin key", Cell::link(issued.id.to_string(), href))];
     FormOutcome::done()
-        .section(Notice::new(Tone::Warning, text))
+        .section(Notice::new(Tone::Warning, Text::Secret.to_string()))
         .section(Snippet::new("Secret", bearer.expose()))
         .section(Facts::new("", rows))
         .telling_once()

@@ -1,15 +1,16 @@
 //! The forms that start a verification, and that take a queued one back.
 
 use async_trait::async_trait;
+use holdfast_accounts::FormWords;
+use holdfast_accounts::fields::members;
+use holdfast_accounts::verbs::forms::CANCEL_CHECK;
 use holdfast_domain::admin::audit::TrailHead;
 use holdfast_domain::admin::job::{Job, JobKind};
 
 use super::opened;
 use crate::failure::Failure;
-use crate::kit::field::{FieldKind, FormField};
+use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::outcome::{CHECK_CANCELLED, Outcome};
-use crate::kit::page::Page;
 use crate::kit::visit::Visit;
 
 /// The form that starts one.
@@ -21,13 +22,8 @@ impl FormPage for StartJob {
         Ok(Self)
     }
 
-    fn frame(&self) -> FormFrame {
-        let intro = "A ledger check reads the whole ledger, beside what runs, and adds it up. Its \
-                     page shows how far it is.";
-        let since = FormField::optional("since", "Audit checksum that you kept", FieldKind::Text)
-            .hint("A number, a colon, 64 digits: the audit log must still go through it.");
-        let page = Page::new("Verify the ledger").below("Ledger checks", "/jobs").intro(intro);
-        FormFrame::new(page, vec![since], "Start the ledger check")
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        form.below("Ledger checks", "/jobs").fields([FormField::text(&members::CHECKSUM)])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -43,18 +39,16 @@ pub(crate) struct CancelJob(Job);
 
 #[async_trait]
 impl FormPage for CancelJob {
-    const DONE: Option<Outcome> = Some(CHECK_CANCELLED);
+    const WORDS: Option<FormWords> = Some(CANCEL_CHECK);
 
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
-        let page = Page::new("Cancel the ledger check")
-            .below("Ledger checks", "/jobs")
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        form.below("Ledger checks", "/jobs")
             .below("Ledger check", format!("/jobs/{}", self.0.id))
-            .intro("A ledger check is cancelled while it is queued. One that a node has begun goes on.");
-        FormFrame::new(page, vec![FormField::reason()], "Cancel the ledger check").grave()
+            .fields([FormField::reason()])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {

@@ -4,19 +4,19 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_accounts::fields::members;
 use holdfast_accounts::{KeyOrder, Reference};
 use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::credential::{ApiKey, Grant};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::isolation::isolated;
-use crate::kit::page::Page;
 use crate::kit::visit::Visit;
 use crate::pages::key::grant;
 use crate::pages::key::told::told;
-use crate::pages::parts::api_key::{form_page, opened};
+use crate::pages::parts::api_key::{framed, opened};
 use crate::pages::parts::reference::{self, WALLET, to_wallet};
 
 const GRACE: &str = "grace_seconds";
@@ -47,26 +47,17 @@ impl FormPage for IssueKey {
         Ok(Self { wallet, offered: grant::offered(visit), bound, is_own })
     }
 
-    fn frame(&self) -> FormFrame {
-        let mut page = Page::new("Issue an API key").below("API keys", "/keys");
-        let wallet = match &self.wallet {
-            Some(record) => {
-                let (id, name) = (record.wallet.id.to_string(), isolated(&record.wallet.name));
-                page = page.intro(format!("Its wallet is {name}, in {}.", record.wallet.currency));
-                FormField::hidden_value(WALLET, &id)
-            }
-            None => FormField::new(WALLET, "Wallet: name or id", FieldKind::Text),
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        let form = form.below("API keys", "/keys");
+        let form = match &self.wallet {
+            Some(WalletRecord { wallet, .. }) => form
+                .intro(format!("Wallet: {}, {}", isolated(&wallet.name), wallet.currency))
+                .fields([FormField::hidden_value(WALLET, &wallet.id.to_string())]),
+            None => form.fields([FormField::text(&members::KEY_WALLET)]),
         };
-        let mut fields = vec![
-            wallet,
-            FormField::optional("name", "Name", FieldKind::Text)
-                .hint("Unique within the wallet; one is made up where it is missing."),
-            FormField::optional("external_id", "External id", FieldKind::Text),
-        ];
-        fields.extend(grant::fields(&Grant::default(), &self.offered, self.bound.clone()));
-        fields
-            .extend(told_reason(self.is_own, "The wallet's holder sees that the key was issued."));
-        FormFrame::new(page, fields, "Issue the key")
+        form.fields([&members::KEY_NAME, &members::KEY_EXTERNAL_ID].map(FormField::text))
+            .fields(grant::fields(&Grant::default(), &self.offered, self.bound.clone()))
+            .fields(reason(self.is_own))
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -99,23 +90,17 @@ impl FormPage for RotateKey {
         Ok(Self { key, offered: grant::offered(visit), is_own })
     }
 
-    fn frame(&self) -> FormFrame {
+    fn frame(&self, form: FormFrame) -> FormFrame {
         let choices = GRACES.iter().map(|(span, label)| Choice::new(span.to_string(), *label));
         let grace = FieldKind::Select(choices.collect());
-        let grace = FormField::new(GRACE, "The other credentials", grace)
-            .value("86400")
-            .hint("Programs that still show one of them work as long as it stays.");
-        let reason = told_reason(self.is_own, "The wallet's holder sees that the key was rotated.");
-        let page = form_page("Rotate", &self.key).intro(
-            "The key gets another secret. Its limits, and what its requests are bound to, stay.",
-        );
-        FormFrame::new(page, [grace].into_iter().chain(reason).collect(), "Rotate the key")
+        let grace = FormField::of(&members::KEY_GRACE, grace).value("86400");
+        framed(form, &self.key).fields([grace]).fields(reason(self.is_own))
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
         let seconds: u64 = sent.fields.want(GRACE)?;
         if !GRACES.iter().any(|(span, _)| *span == seconds) {
-            return Err(Failure::field(GRACE, "Choose one of these."));
+            return Err(Failure::field(GRACE, FieldRefusal::NotAChoice));
         }
         let (id, grace) = (Reference::Id(visit.id()?), Duration::from_secs(seconds));
         let accounts = visit.accounts();
@@ -124,8 +109,7 @@ impl FormPage for RotateKey {
     }
 }
 
-/// The reason that everybody but the wallet's holder gives.
-fn told_reason(is_own: bool, hint: &str) -> Option<FormField> {
-    let reason = FormField::new("reason", "Reason", FieldKind::Text);
-    (!is_own).then(|| reason.hint(hint))
+/// The reason that an operator gives.
+fn reason(is_own: bool) -> Option<FormField> {
+    (!is_own).then(|| FormField::text(&members::KEY_REASON))
 }

@@ -2,16 +2,17 @@
 //! since is not overwritten.
 
 use async_trait::async_trait;
+use holdfast_accounts::fields::members;
 use holdfast_accounts::{Edit, ExternalId, Name, Reference};
 use holdfast_domain::admin::ApiKeyPatch;
 use holdfast_domain::credential::ApiKey;
 
 use crate::failure::Failure;
-use crate::kit::field::{FieldKind, FormField};
+use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::visit::Visit;
 use crate::pages::key::{grant, wallet_of};
-use crate::pages::parts::api_key::{form_page, opened};
+use crate::pages::parts::api_key::{framed, opened};
 
 /// The form of one API key.
 pub(crate) struct EditKey {
@@ -28,16 +29,16 @@ impl FormPage for EditKey {
         Ok(Self { key, offered: grant::offered(visit), bound })
     }
 
-    fn frame(&self) -> FormFrame {
+    fn frame(&self, form: FormFrame) -> FormFrame {
         let key = &self.key;
-        let mut fields = vec![
-            FormField::new("name", "Name", FieldKind::Text).value(&key.name),
-            FormField::optional("external_id", "External id", FieldKind::Text)
-                .value(key.external_id.clone().unwrap_or_default()),
-        ];
-        fields.extend(grant::fields(&key.grant, &self.offered, self.bound.clone()));
-        fields.push(FormField::hidden_value("edited", &key.edited.to_string()));
-        FormFrame::new(form_page("Edit", key), fields, "Save")
+        let external_id = key.external_id.clone().unwrap_or_default();
+        framed(form, key)
+            .fields([
+                FormField::text(&members::KEY_NEW_NAME).value(&key.name),
+                FormField::text(&members::KEY_EXTERNAL_ID).value(external_id),
+            ])
+            .fields(grant::fields(&key.grant, &self.offered, self.bound.clone()))
+            .fields([FormField::hidden_value("edited", &key.edited.to_string())])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use askama::Template;
 use holdfast_accounts::Principal;
+use holdfast_accounts::fields::members;
 use holdfast_domain::admin::{Role, WalletRecord};
 use holdfast_domain::credential::{BalanceVisibility, Grant, MODELS_MAX, UsageScope};
 use holdfast_domain::limits::{CountLimit, Limits};
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::ask::SentFields;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::value::{count, moment, moment_text, spend, spend_text, windows};
@@ -17,6 +19,18 @@ use crate::kit::visit::Visit;
 const SPEND: [&str; 2] = ["spend", "spend_window"];
 const MODELS: &str = "models";
 const ENDS_AT: &str = "ends_at";
+
+/// Texts of the fields.
+#[derive(Debug, Template)]
+#[template(path = "pages/grant.txt")]
+enum Text {
+    #[template(block = "no_bound")]
+    NoBound,
+    #[template(block = "model_ids")]
+    ModelIds,
+    #[template(block = "long_list")]
+    LongList { most: usize },
+}
 
 /// Public ids of the models on offer.
 pub(crate) fn offered(visit: &Visit) -> Vec<String> {
@@ -33,7 +47,7 @@ pub(crate) fn bound(principal: &Principal, record: &WalletRecord) -> Option<Stri
     }
     let currency = record.wallet.currency;
     Some(record.key_spend.map_or_else(
-        || "This wallet has no bound for keys of your role: an owner sets one first.".to_owned(),
+        || Text::NoBound.to_string(),
         |most| format!("At most {}.", spend_text(most, currency)),
     ))
 }
@@ -41,8 +55,9 @@ pub(crate) fn bound(principal: &Principal, record: &WalletRecord) -> Option<Stri
 /// The fields with what a grant has.
 pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -> Vec<FormField> {
     let limits = &grant.limits;
-    let [name, window] = SPEND;
     let amount = limits.spend.map(|spend| spend.micros.to_string());
+    let spend = FormField::of(&members::KEY_SPEND, FieldKind::Amount);
+    let spend = spend.value(amount.unwrap_or_default());
     let number = |limit: CountLimit| {
         let (row, bound) = (limit.row(), limits.count(limit).map(|bound| bound.to_string()));
         FormField::optional(row.member, row.title, FieldKind::Number)
@@ -58,20 +73,19 @@ pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -
         choice(BalanceVisibility::Hidden.label(), "hidden from it"),
     ];
     let mut fields = vec![
-        FormField::optional(name, "Spend limit", FieldKind::Amount)
-            .value(amount.unwrap_or_default())
-            .hint(bound.unwrap_or_else(|| "Without one the whole wallet may be spent.".to_owned())),
-        FormField::new(window, "Within", windows())
+        match bound {
+            Some(bound) => spend.hint(bound),
+            None => spend,
+        },
+        FormField::of(&members::KEY_SPEND_WINDOW, windows())
             .value(limits.spend.map_or("month", |spend| spend.window.label())),
     ];
     fields.extend(CountLimit::ALL.map(number));
     fields.extend([
         models(grant, offered),
-        FormField::optional(ENDS_AT, "Ends (UTC)", FieldKind::Moment)
-            .value(moment_text(grant.ends_at)),
-        FormField::new("usage", "Usage that it sees", FieldKind::Select(usage))
-            .value(grant.usage.label()),
-        FormField::new("balance", "Balance of the wallet", FieldKind::Select(balance))
+        FormField::of(&members::KEY_ENDS_AT, FieldKind::Moment).value(moment_text(grant.ends_at)),
+        FormField::of(&members::KEY_USAGE, FieldKind::Select(usage)).value(grant.usage.label()),
+        FormField::of(&members::KEY_BALANCE, FieldKind::Select(balance))
             .value(grant.balance.label()),
     ]);
     fields
@@ -81,28 +95,26 @@ pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -
 fn models(grant: &Grant, offered: &[String]) -> FormField {
     if is_long(grant) {
         // From before the bound: shown as a list of boxes it would be larger than a page may be.
-        let hint = format!(
-            "This key may use more than {MODELS_MAX} models. Nothing: it keeps them. Else at most {MODELS_MAX} ids, one a \
-             line."
-        );
-        return FormField::optional(MODELS, "Models", FieldKind::Area).hint(hint);
+        let hint = Text::LongList { most: MODELS_MAX }.to_string();
+        return FormField::of(&members::KEY_MODELS, FieldKind::Area).hint(hint);
     }
     let granted = grant.models.iter().flatten().map(|entry| entry.as_str().to_owned());
     let granted: BTreeSet<_> = granted.collect();
     let models = offered.iter().filter_map(|id| PublicModelId::try_from(id.as_str()).ok());
     let publishers = models.map(|model| ModelPattern::of_publisher(&model).to_string());
     let known: BTreeSet<_> = granted.iter().chain(offered).cloned().chain(publishers).collect();
-    let (kind, hint) = if known.is_empty() {
-        (FieldKind::Area, "Model ids or publisher/*, one per line. Empty: all models.")
+    let kind = if known.is_empty() {
+        FieldKind::Area
     } else {
         let choices = known.iter().map(|entry| match entry.strip_suffix("/*") {
-            Some(publisher) => Choice::new(entry, format!("every model of {publisher}")),
+            Some(publisher) => Choice::new(entry, format!("all of {publisher}")),
             None => Choice::new(entry, entry),
         });
-        (FieldKind::Checks(choices.collect()), "None of them: all models.")
+        FieldKind::Checks(choices.collect())
     };
     let value = granted.into_iter().collect::<Vec<_>>().join("\n");
-    FormField::optional(MODELS, "Models", kind).value(value).hint(hint)
+    let field = FormField::of(&members::KEY_MODELS, kind).value(value);
+    if known.is_empty() { field.hint(Text::ModelIds.to_string()) } else { field }
 }
 
 /// True for an allow-list from before there was a bound.
@@ -131,7 +143,7 @@ pub(crate) fn read(fields: &SentFields) -> Result<Grant, Failure> {
     let usage = UsageScope::ALL.into_iter().find(|usage| chosen("usage", usage.label()));
     let balance = BalanceVisibility::ALL.into_iter();
     let balance = balance.into_iter().find(|balance| chosen("balance", balance.label()));
-    let missing = |name| Failure::field(name, "Choose one of these.");
+    let missing = |name| Failure::field(name, FieldRefusal::NotAChoice);
     Ok(Grant {
         limits,
         models: read_models(fields)?,
@@ -149,12 +161,7 @@ pub(crate) fn moves_end(fields: &SentFields, grant: &Grant) -> bool {
 fn read_models(fields: &SentFields) -> Result<Option<BTreeSet<ModelPattern>>, Failure> {
     let texts = fields.all(MODELS).flat_map(str::split_whitespace);
     let read = |text: &str| {
-        let bad = || {
-            let message = format!(
-                "{text} is not a model id: write publisher/name, or publisher/* for every model of a publisher."
-            );
-            Failure::field(MODELS, message)
-        };
+        let bad = || Failure::field(MODELS, FieldRefusal::NotAPattern(text.to_owned()));
         ModelPattern::try_from(text).map_err(|_bad| bad())
     };
     let models: BTreeSet<_> = texts.map(read).collect::<Result<_, _>>()?;

@@ -4,11 +4,11 @@
 
 use async_trait::async_trait;
 use holdfast_accounts::OperationRecord;
+use holdfast_accounts::fields::members;
 
 use crate::failure::Failure;
-use crate::kit::field::{FieldKind, FormField};
+use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::page::Page;
 use crate::kit::visit::Visit;
 use crate::pages::parts::operation::opened;
 
@@ -18,11 +18,10 @@ pub(crate) struct Cancellation(OperationRecord);
 /// The form that reconciles.
 pub(crate) struct Reconciliation(OperationRecord);
 
-fn page(record: &OperationRecord, what: &str) -> Page {
+fn framed(form: FormFrame, record: &OperationRecord) -> FormFrame {
     let id = record.operation.id;
-    Page::new(format!("{what} request {id}"))
-        .below("Requests", "/operations")
-        .below("Request", format!("/operations/{id}"))
+    let form = form.about(&id.to_string()).below("Requests", "/operations");
+    form.below("Request", format!("/operations/{id}"))
 }
 
 #[async_trait]
@@ -31,13 +30,8 @@ impl FormPage for Cancellation {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
-        let intro = "It is asked to end. What it has used until then is charged; if it has ended, \
-            it stays as it is.";
-        let reason = FormField::new("reason", "Reason", FieldKind::Text);
-        let fields = vec![reason.hint("Recorded in the audit log.")];
-        let page = page(&self.0, "Cancel").intro(intro);
-        FormFrame::new(page, fields, "Cancel the request").grave()
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        framed(form, &self.0).fields([FormField::text(&members::CANCEL_REASON)])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -53,11 +47,8 @@ impl FormPage for Reconciliation {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
-        let intro = "It is ended if its owner is gone, and settled if its answer was recorded. If \
-            it runs, it stays as it is.";
-        let page = page(&self.0, "Reconcile").intro(intro);
-        FormFrame::new(page, vec![FormField::reason()], "Reconcile the request")
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        framed(form, &self.0).fields([FormField::reason()])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {

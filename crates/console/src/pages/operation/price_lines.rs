@@ -3,12 +3,27 @@
 //! Lines are exact, in millionths of a micro; their sum is rounded up once, to a whole micro. So the lines of a
 //! table add up to its charge, whatever the prices are. What the hold did not cover is not charged.
 
+use askama::Template;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{Currency, Micros};
 
 use crate::kit::cell::{Cell, grouped, money};
 use crate::kit::section::Table;
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/operation.txt")]
+enum Text {
+    #[template(block = "sum")]
+    Sum,
+    #[template(block = "rounded")]
+    Rounded,
+    #[template(block = "shortfall")]
+    Shortfall,
+    #[template(block = "breakdown")]
+    Breakdown { above: Option<u64> },
+}
 
 /// Millionths of a micro in one unit of a currency.
 const UNIT: u128 = 1_000_000_000_000;
@@ -23,7 +38,7 @@ pub(crate) fn table(price: &PriceVersion, usage: &UsageRecord) -> Table {
         let amount = line.millionths();
         sum = sum.saturating_add(amount);
         let rate = Micros::saturating_from(u128::from(line.rate));
-        let per = if line.kind.per_million() { "for a million" } else { "each" };
+        let per = if line.kind.per_million() { "per 1M" } else { "each" };
         rows.push(vec![
             Cell::text(line.kind.label().replace('_', " ")),
             Cell::count(line.units),
@@ -35,21 +50,16 @@ pub(crate) fn table(price: &PriceVersion, usage: &UsageRecord) -> Table {
         vec![Cell::text(what), Cell::text(""), Cell::text(""), Cell::Money(amount)]
     };
     let cost = price.tariff.cost(meters);
-    rows.push(total("Sum of the lines", exact(sum_text(sum), currency)));
-    rows.push(total("Rounded up once, to a millionth", money(cost, currency)));
+    rows.push(total(&Text::Sum.to_string(), exact(sum_text(sum), currency)));
+    rows.push(total(&Text::Rounded.to_string(), money(cost, currency)));
     if usage.shortfall > Micros::ZERO {
         let beyond = money(usage.shortfall.negated(), currency);
-        rows.push(total("Beyond its hold: not charged", beyond));
+        rows.push(total(&Text::Shortfall.to_string(), beyond));
     }
     rows.push(total("Charge", money(usage.charge, currency)));
     let head = ["Meter", "Units", "Price", "Amount"];
-    let title = match price.tariff.tier(meters) {
-        Some(tier) => {
-            format!("Charge breakdown: prices of prompts above {} tokens", tier.above_prompt_tokens)
-        }
-        None => "Charge breakdown".to_owned(),
-    };
-    Table::new(&title, &head, rows, "")
+    let above = price.tariff.tier(meters).map(|tier| tier.above_prompt_tokens);
+    Table::new(&Text::Breakdown { above }.to_string(), &head, rows, "")
 }
 
 /// Millionths of a micro in decimal units: at least two digits behind the dot, and none that says nothing.

@@ -2,8 +2,7 @@
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Tone};
-use crate::kit::isolation::isolated;
-use crate::kit::page::Page;
+use crate::kit::form::FormFrame;
 use crate::kit::visit::Visit;
 use holdfast_accounts::Reference;
 use holdfast_domain::credential::ApiKey;
@@ -38,7 +37,7 @@ pub(crate) fn models(key: &ApiKey, most: usize) -> Cell {
     let names = names.join(", ");
     Cell::text(match models.len().saturating_sub(most) {
         0 => names,
-        more => format!("{names} and {more} more"),
+        more => format!("{names}, {more} more"),
     })
 }
 
@@ -61,9 +60,8 @@ pub(crate) async fn opened(visit: &Visit) -> Result<ApiKey, Failure> {
     Ok(visit.accounts().api_key(visit.principal(), &id, None).await?.api_key)
 }
 
-/// The page of a form about an API key.
-pub(crate) fn form_page(title: &str, key: &ApiKey) -> Page {
-    Page::new(format!("{title} {}", isolated(&key.name)))
-        .below("API keys", "/keys")
-        .below(&key.name, format!("/keys/{}", key.id))
+/// A form about an API key.
+pub(crate) fn framed(form: FormFrame, key: &ApiKey) -> FormFrame {
+    let form = form.about(&key.name).below("API keys", "/keys");
+    form.below(&key.name, format!("/keys/{}", key.id))
 }

@@ -16,7 +16,7 @@ pub(crate) fn need_attention(nodes: &[NodeListing]) -> bool {
 
 pub(crate) fn table(nodes: &[NodeListing]) -> Table {
     let rows = nodes.iter().map(|node| row(node, nodes)).collect();
-    Table::new("Nodes", &HEAD, rows, "No node is alive: requests do not run.")
+    Table::new("Nodes", &HEAD, rows, "No live node.")
 }
 
 fn row(node: &NodeListing, nodes: &[NodeListing]) -> Vec<Cell> {

@@ -1,6 +1,6 @@
 //! Operations as several pages show them.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::ask::SentFields;
 use crate::kit::cell::{Cell, Tone};
 use crate::kit::visit::Visit;
@@ -19,7 +19,7 @@ pub(crate) const HEAD: [&str; 6] = ["Began", "State", "Model", "Charge", "API ke
 
 /// The model that a filter names.
 pub(crate) fn read_model(query: &SentFields) -> Result<Option<PublicModelId>, Failure> {
-    let bad = |_bad| Failure::field(MODEL, "A model is publisher/name, like acme/large.");
+    let bad = |_bad| Failure::field(MODEL, FieldRefusal::NotAModel);
     query.get(MODEL).map(PublicModelId::try_from).transpose().map_err(bad)
 }
 

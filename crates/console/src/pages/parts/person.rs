@@ -5,10 +5,19 @@ use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::section::Table;
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::WALLET;
+use askama::Template;
 use holdfast_domain::admin::listing::{PageRequest, PersonFilter};
 use holdfast_domain::admin::{EmailAddress, PersonRecord, PersonState, Reach};
 use holdfast_domain::{PersonId, WalletId};
 use uuid::Uuid;
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/people.txt")]
+enum Text {
+    #[template(block = "none_of_wallet")]
+    NoneOfWallet,
+}
 
 /// People of a wallet: what each has of it, or is offered.
 pub(crate) async fn of_wallet(
@@ -23,8 +32,8 @@ pub(crate) async fn of_wallet(
     let rows = rows.map(|record| {
         vec![Cell::link(called(&record), address(record.person.id)), roles(&record), state(&record)]
     });
-    let empty = "Nobody but the operator looks at this wallet. Invite somebody to a holder's role.";
-    let all = Link::new("All people of the wallet", format!("/people?{WALLET}={wallet}"));
+    let empty = &Text::NoneOfWallet.to_string();
+    let all = Link::new("All people", format!("/people?{WALLET}={wallet}"));
     Ok(Table::new("People", &["Person", "Role", "State"], rows.collect(), empty).link(all))
 }
 
@@ -52,6 +61,11 @@ pub(crate) fn email(record: &PersonRecord) -> Option<&str> {
 /// Name of a person on pages: by their address, or by their id where that is erased or not known yet.
 pub(crate) fn called(record: &PersonRecord) -> String {
     email(record).map_or_else(|| record.person.id.to_string(), str::to_owned)
+}
+
+/// The address as its person sees it.
+pub(crate) fn shown(email: Option<&EmailAddress>) -> &str {
+    email.map_or("", EmailAddress::as_str)
 }
 
 pub(crate) fn address(id: PersonId) -> String {

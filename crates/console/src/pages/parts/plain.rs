@@ -1,7 +1,7 @@
 //! Forms without a request key: sign-in, links and the visitor's own account. What they do is done once by
 //! its nature, or is the same when it is done again.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Tone;
 use crate::kit::field::{FieldKind, FormField, put_beside};
@@ -9,6 +9,7 @@ use crate::kit::page::Page;
 use crate::kit::section::Form;
 use crate::kit::section::Notice;
 use holdfast_accounts::Password;
+use holdfast_accounts::fields::members;
 
 /// Names of the fields of a new password.
 const NEW: &str = "password";
@@ -37,9 +38,8 @@ impl PlainForm {
     /// The same with the fields of a new password.
     pub(crate) fn new_password(self) -> Self {
         let new = FieldKind::Password { is_new: true };
-        let hint = "At least 12 characters: a few words are easier to keep than signs.";
-        self.field(FormField::new(NEW, "New password", new.clone()).hint(hint))
-            .field(FormField::new(AGAIN, "The new password again", new))
+        self.field(FormField::of(&members::NEW_PASSWORD, new.clone()))
+            .field(FormField::of(&members::NEW_PASSWORD_AGAIN, new))
     }
 
     /// The page with the form below whatever it has.
@@ -51,7 +51,7 @@ impl PlainForm {
     /// The page with what was sent, and what is wrong with it.
     pub(crate) fn failed(mut self, sent: &SentFields, failure: Failure) -> Page {
         self.fields = self.fields.into_iter().map(|field| field.holding(sent)).collect();
-        self.page = self.page.status(failure.status);
+        self.page = self.page.failed(&failure);
         let text = put_beside(&mut self.fields, failure);
         self.page = self.page.section(Notice::new(Tone::Bad, text));
         self.page()
@@ -62,11 +62,10 @@ impl PlainForm {
 pub(crate) fn new_password(fields: &SentFields) -> Result<Password, Failure> {
     // Blanks and all: people type what they like.
     let password = fields.raw(NEW).parse();
-    let password =
-        password.map_err(|_bad| Failure::field(NEW, "A password has 12 to 256 characters."))?;
+    let password = password.map_err(|_bad| Failure::field(NEW, FieldRefusal::PasswordLength))?;
     if fields.raw(NEW) == fields.raw(AGAIN) {
         Ok(password)
     } else {
-        Err(Failure::field(AGAIN, "The two are not the same."))
+        Err(Failure::field(AGAIN, FieldRefusal::PasswordsDiffer))
     }
 }

@@ -2,9 +2,18 @@
 
 use crate::kit::cell::Cell;
 use crate::kit::section::Table;
+use askama::Template;
 use holdfast_domain::admin::listing::{PostingList, PostingListing};
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::{Currency, Operation};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/payments.txt")]
+enum Text {
+    #[template(block = "no_deposit")]
+    NoDeposit,
+}
 
 /// Parameter of the operation that refunds are of.
 pub(crate) const OPERATION: &str = "operation";
@@ -35,14 +44,12 @@ pub(crate) fn table(
         ]
     };
     let empty = match list {
-        PostingList::All | PostingList::Deposits => {
-            "There is no deposit. Nothing runs on a wallet without funds."
-        }
-        PostingList::Adjustments => "Nothing was adjusted.",
-        PostingList::Refunds => "Nothing was refunded.",
+        PostingList::All | PostingList::Deposits => Text::NoDeposit.to_string(),
+        PostingList::Adjustments => "No adjustments.".to_owned(),
+        PostingList::Refunds => "No refunds.".to_owned(),
     };
     let head = ["What", "Amount", "Made", "Reason", "Note", "Reference"];
-    Table::new(title, &head, rows.iter().map(row).collect(), empty)
+    Table::new(title, &head, rows.iter().map(row).collect(), &empty)
 }
 
 /// Reason of a posting: an adjustment's own is part of it.

@@ -10,7 +10,7 @@ use holdfast_domain::admin::ResourceId;
 use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::address::{noun, of_thing};
 use crate::kit::ask::SentFields;
 use crate::kit::cell::Cell;
@@ -29,7 +29,7 @@ pub(crate) async fn wallet(
     let Some(reference) = fields.read::<Reference>(WALLET)? else { return Ok(None) };
     match visit.accounts().wallet(visit.principal(), &reference).await {
         Ok(record) => Ok(Some(record.wallet.id)),
-        Err(AccountsError::NotFound(_)) => Err(Failure::field(WALLET, "There is no such wallet.")),
+        Err(AccountsError::NotFound(_)) => Err(Failure::field(WALLET, FieldRefusal::UnknownWallet)),
         Err(error) => Err(error.into()),
     }
 }
@@ -44,7 +44,7 @@ pub(crate) async fn api_key(
     match visit.accounts().api_key(visit.principal(), &reference, wallet).await {
         Ok(record) => Ok(Some(record.api_key.id)),
         Err(AccountsError::NotFound(_)) => {
-            Err(Failure::field(API_KEY, "There is no such API key. Names need their wallet."))
+            Err(Failure::field(API_KEY, FieldRefusal::UnknownApiKey))
         }
         Err(error) => Err(error.into()),
     }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use askama::Template;
 use holdfast_domain::admin::listing::{Order, PageRequest, Period};
 use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, ResourceId, UseCase};
 use holdfast_domain::statistics::{RefusedRequest, hour_of};
@@ -18,10 +19,20 @@ use crate::kit::section::Table;
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::{self, Names};
 
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/refusals.txt")]
+enum Text {
+    #[template(block = "title")]
+    Title,
+    #[template(block = "unknown_code")]
+    UnknownCode,
+}
+
 /// Head of a table of refused requests.
-const HEAD: [&str; 6] = ["Refused", "Code", "Model", "API key", "Wallet", "Same code in this hour"];
+const HEAD: [&str; 6] = ["Refused", "Code", "Model", "API key", "Wallet", "Same this hour"];
 /// Sentence of a list without a row.
-const EMPTY: &str = "No request was refused lately.";
+const EMPTY: &str = "No refused requests.";
 
 /// Rows that other pages show.
 const LATEST: PageRequest = PageRequest::first(Order::Newest, 5);
@@ -40,8 +51,7 @@ pub(crate) async fn found(visit: &Visit, period: Period) -> Result<Table, Failur
     let listed = accounts.refused_requests(principal, filter.clone(), pages.request()?).await?;
     let next = pages.next(listed.next)?;
     let rows = rows(visit, &listed.rows, filter).await?;
-    let title = "Newest first: of each API key the last 100, and the last 10 of each code";
-    Ok(Table::new(title, &HEAD, rows, EMPTY).next(next))
+    Ok(Table::new(&Text::Title.to_string(), &HEAD, rows, EMPTY).next(next))
 }
 
 /// Rows under [`HEAD`]. The numbers are of what the filter admits.
@@ -112,7 +122,7 @@ async fn latest(
 /// Cause of an error code, as one sentence.
 pub(crate) fn cause(code: &str) -> String {
     let known = Code::ALL.into_iter().find(|known| known.label() == code);
-    let text = known.map_or("This version does not know the code.", Code::cause);
-    let first = text.split_inclusive(". ").next().unwrap_or(text);
+    let Some(known) = known else { return Text::UnknownCode.to_string() };
+    let first = known.cause().split_inclusive(". ").next().unwrap_or(known.cause());
     first.trim_end().replace('`', "")
 }

@@ -5,6 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use askama::Template;
 use holdfast_domain::admin::report::{Group, Totals, UsageRow};
 use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use holdfast_wire::file::group_name;
@@ -18,6 +19,16 @@ use crate::kit::time_axis::TimeAxis;
 use crate::kit::time_chart::{Period, Series, TimeChart};
 use crate::kit::visit::Visit;
 
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/usage.txt")]
+enum Text {
+    #[template(block = "counted")]
+    Counted,
+    #[template(block = "known_cost")]
+    KnownCost { of: String },
+}
+
 /// Rows of one currency.
 #[derive(Debug)]
 pub(crate) struct CurrencyRows<'r> {
@@ -28,9 +39,7 @@ pub(crate) struct CurrencyRows<'r> {
 
 /// When usage counts, and when payments do.
 pub(crate) fn counted() -> Notice {
-    const TEXT: &str = "A charge and its refunds count in the hour (UTC) in which the request finished. Payments and \
-        the accountant's files count each row on the day on which it was booked.";
-    Notice::new(Tone::Plain, TEXT).link("Payments", "/payments")
+    Notice::new(Tone::Plain, Text::Counted.to_string()).link("Payments", "/payments")
 }
 
 /// Rows by currency, the one with the most volume first.
@@ -70,10 +79,10 @@ pub(crate) fn revenue_name(visit: &Visit) -> &'static str {
 /// Margin of the requests whose cost is known, in percent of their revenue.
 pub(crate) fn margin_tile(label: &str, total: &Totals, currency: Currency) -> Tile {
     let Some((known, share)) = total.known().zip(margin_share(total, currency)) else {
-        return Tile::new(label, "–").note("no cost is known");
+        return Tile::new(label, "–").note("no known cost");
     };
     let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
-    let note = format!("of {} with known cost", cents(whole, currency));
+    let note = Text::KnownCost { of: cents(whole, currency) }.to_string();
     Tile::new(label, share).exact(money(known.margin, currency)).note(note)
 }
 

@@ -2,8 +2,7 @@
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Tone};
-use crate::kit::isolation::isolated;
-use crate::kit::page::Page;
+use crate::kit::form::FormFrame;
 use crate::kit::visit::Visit;
 use holdfast_accounts::Reference;
 use holdfast_domain::admin::WalletRecord;
@@ -13,12 +12,11 @@ pub(crate) async fn opened(visit: &Visit) -> Result<WalletRecord, Failure> {
     Ok(visit.accounts().wallet(visit.principal(), &Reference::Id(visit.id()?)).await?)
 }
 
-/// The page of a form about a wallet.
-pub(crate) fn form_page(title: &str, record: &WalletRecord) -> Page {
+/// A form about a wallet.
+pub(crate) fn framed(form: FormFrame, record: &WalletRecord) -> FormFrame {
     let wallet = &record.wallet;
-    Page::new(format!("{title} {}", isolated(&wallet.name)))
-        .below("Wallets", "/wallets")
-        .below(&wallet.name, format!("/wallets/{}", wallet.id))
+    let form = form.about(&wallet.name).below("Wallets", "/wallets");
+    form.below(&wallet.name, format!("/wallets/{}", wallet.id))
 }
 
 /// State of a wallet.

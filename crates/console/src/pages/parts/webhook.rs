@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Tone};
-use crate::kit::page::Page;
+use crate::kit::form::FormFrame;
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
 use crate::pages::parts::reference::Names;
@@ -45,9 +45,7 @@ pub(crate) async fn opened(visit: &Visit) -> Result<WebhookRecord, Failure> {
     Ok(visit.accounts().webhook(visit.principal(), WebhookId::from(visit.id()?)).await?)
 }
 
-/// The page of a form about a webhook.
-pub(crate) fn form_page(title: &str, record: &WebhookRecord) -> Page {
-    Page::new(title)
-        .below("Webhooks", "/webhooks")
-        .below(origin(record), format!("/webhooks/{}", record.id))
+/// A form about a webhook.
+pub(crate) fn framed(form: FormFrame, record: &WebhookRecord) -> FormFrame {
+    form.below("Webhooks", "/webhooks").below(origin(record), format!("/webhooks/{}", record.id))
 }

@@ -1,15 +1,17 @@
 //! The forms that make another link for a person, end one of their roles, and end the person for good.
 
 use async_trait::async_trait;
+use holdfast_accounts::FormWords;
+use holdfast_accounts::fields::members;
+use holdfast_accounts::verbs::forms::END_ROLE;
 use holdfast_domain::admin::{Authority, PersonRecord};
 
 use crate::failure::Failure;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::outcome::{Outcome, ROLE_ENDED};
 use crate::kit::visit::Visit;
 use crate::pages::parts::person::address;
-use crate::pages::people::{below, linked, opened};
+use crate::pages::people::{framed, linked, opened};
 
 /// The form that makes another one-time link.
 pub(crate) struct RenewLink(PersonRecord);
@@ -20,15 +22,8 @@ impl FormPage for RenewLink {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
-        let is_grave = self.0.has_password;
-        let intro = if is_grave {
-            "Their password and all their sessions end at once, and they set another password by the link."
-        } else {
-            "The link before is not valid any more."
-        };
-        let page = below("Make a new link", &self.0).intro(intro);
-        FormFrame { is_grave, ..FormFrame::new(page, Vec::new(), "Make the link") }
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        FormFrame { is_grave: self.0.has_password, ..framed(form, &self.0) }
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -49,18 +44,17 @@ impl EndRole {
 
 #[async_trait]
 impl FormPage for EndRole {
-    const DONE: Option<Outcome> = Some(ROLE_ENDED);
+    const WORDS: Option<FormWords> = Some(END_ROLE);
 
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
+    fn frame(&self, form: FormFrame) -> FormFrame {
         let choice = |role: Authority| Choice::new(role.to_string(), role.to_string());
         let roles = FieldKind::Select(self.roles().map(choice).collect());
-        let fields = vec![FormField::new("role", "Role", roles), FormField::reason()];
-        let intro = "The sessions that use the role end at once, and an open invitation to it.";
-        FormFrame::new(below("End a role", &self.0).intro(intro), fields, "End the role").grave()
+        let role = FormField::of(&members::PERSON_ROLE, roles);
+        framed(form, &self.0).fields([role, FormField::reason()])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -83,12 +77,11 @@ impl FormPage for EndPerson {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
-        let erase = Choice::new("yes", "Erase their e-mail address and name too");
-        let erase = FormField::optional("erase", "Personal data", FieldKind::Checks(vec![erase]));
-        let intro = "All their roles and sessions end at once. This cannot be taken back.";
-        let page = below("End a person", &self.0).intro(intro);
-        FormFrame::new(page, vec![erase, FormField::reason()], "End").grave()
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        let member = &members::PERSON_ERASURE;
+        let erase = FieldKind::Checks(vec![Choice::new("yes", member.label)]);
+        let erase = FormField { label: "Personal data".to_owned(), ..FormField::of(member, erase) };
+        framed(form, &self.0).fields([erase, FormField::reason()])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {

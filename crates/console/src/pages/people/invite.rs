@@ -1,14 +1,14 @@
 //! The form that invites somebody to one role.
 
 use async_trait::async_trait;
+use holdfast_accounts::fields::members;
 use holdfast_accounts::{Name, NewInvitation};
 use holdfast_domain::admin::{Authority, EmailAddress, Reach, Role};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::ask::SentFields;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::page::Page;
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::{self, WALLET};
 use crate::pages::people::linked;
@@ -32,22 +32,16 @@ impl FormPage for Invite {
         Ok(Self(visit.principal().authority()))
     }
 
-    fn frame(&self) -> FormFrame {
+    fn frame(&self, form: FormFrame) -> FormFrame {
         let roles = self.roles().map(|role| Choice::new(role.label(), role.label())).collect();
-        let mut fields = vec![
-            FormField::new("email", "E-mail address", FieldKind::Email),
-            FormField::optional("name", "Name", FieldKind::Text),
-            FormField::new("role", "Role", FieldKind::Select(roles)),
-        ];
-        if self.0.reach == Reach::All {
-            let hint = "Name or id, for the roles of a holder alone.";
-            fields.push(FormField::optional(WALLET, "Wallet", FieldKind::Text).hint(hint));
-        }
-        let page = Page::new("Invite somebody").below("People", "/people").intro(
-                "No e-mail is sent: hand over the link that follows. A person who is there already signs in and \
-                 accepts the role.",
-            );
-        FormFrame::new(page, fields, "Invite")
+        let wallet = (self.0.reach == Reach::All).then(|| FormField::text(&members::PERSON_WALLET));
+        form.below("People", "/people")
+            .fields([
+                FormField::of(&members::PERSON_EMAIL, FieldKind::Email),
+                FormField::text(&members::PERSON_NAME),
+                FormField::of(&members::PERSON_ROLE, FieldKind::Select(roles)),
+            ])
+            .fields(wallet)
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -69,12 +63,8 @@ impl FormPage for Invite {
 /// The reach of a role that is given by somebody who has all wallets.
 async fn reach_of(visit: &Visit, fields: &SentFields, role: Role) -> Result<Reach, Failure> {
     match reference::wallet(visit, fields).await? {
-        None if role.is_holder() => {
-            Err(Failure::field(WALLET, "Name the wallet that the role is for."))
-        }
-        Some(_) if !role.is_holder() => {
-            Err(Failure::field(WALLET, "Only a holder's role is for a wallet."))
-        }
+        None if role.is_holder() => Err(Failure::field(WALLET, FieldRefusal::WalletMissing)),
+        Some(_) if !role.is_holder() => Err(Failure::field(WALLET, FieldRefusal::WalletNotAllowed)),
         None => Ok(Reach::All),
         Some(wallet) => Ok(Reach::Wallet(wallet)),
     }

@@ -1,16 +1,16 @@
 //! The forms that move money: deposit, adjustment, refund. Each shows what it comes to before it is made.
 
 use async_trait::async_trait;
+use holdfast_accounts::fields::members::{self, Member};
 use holdfast_accounts::{ExternalId, Note, OperationRecord, Outcome, PostingOrder, PostingRecord};
 use holdfast_accounts::{Reason, Reference, Source};
 use holdfast_domain::admin::{DepositReference, PostingDetails, WalletRecord};
 use holdfast_domain::{Currency, Micros};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::cell::Cell;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::page::Page;
 use crate::kit::section::Facts;
 use crate::kit::visit::Visit;
 use crate::pages::parts::{operation, wallet};
@@ -29,17 +29,10 @@ impl FormPage for Deposit {
         Ok(Self(wallet::opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
-        let fields = vec![
-            amount_field(self.0.wallet.currency),
-            FormField::optional(SOURCE, "Came through", FieldKind::Text)
-                .hint("The system that took the money, like stripe or bank."),
-            FormField::optional(REFERENCE, "Reference there", FieldKind::Text)
-                .hint("Id of the payment there: a payment is credited only once."),
-            FormField::optional("note", "Note", FieldKind::Text)
-                .hint("Shown on the statement: an invoice, a bank transfer."),
-        ];
-        FormFrame::new(wallet::form_page("Deposit to", &self.0), fields, "Deposit")
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        let texts = [&members::SOURCE, &members::REFERENCE, &members::NOTE].map(FormField::text);
+        let amount = amount_field(&members::AMOUNT, self.0.wallet.currency);
+        wallet::framed(form, &self.0).fields([amount]).fields(texts)
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -63,8 +56,8 @@ fn reference(sent: &Submission) -> Result<Option<DepositReference>, Failure> {
         (Some(source), Some(id)) => {
             Ok(Some(DepositReference::new(source.as_typed(), id.as_typed())))
         }
-        (Some(_), None) => Err(Failure::field(REFERENCE, "Write the payment's id there too.")),
-        (None, Some(_)) => Err(Failure::field(SOURCE, "Name the system that has this id.")),
+        (Some(_), None) => Err(Failure::field(REFERENCE, FieldRefusal::ReferenceMissing)),
+        (None, Some(_)) => Err(Failure::field(SOURCE, FieldRefusal::SourceMissing)),
     }
 }
 
@@ -79,19 +72,13 @@ impl FormPage for Adjust {
         Ok(Self(wallet::opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
+    fn frame(&self, form: FormFrame) -> FormFrame {
         let wallet = &self.0.wallet;
         let available = Cell::money(wallet.available, wallet.currency);
-        let page = wallet::form_page("Adjust", &self.0);
-        let page = page.section(Facts::new("", vec![("Available", available)]));
-        let fields = vec![
-            amount_field(wallet.currency)
-                .hint("A negative amount, such as -2.50, reduces the balance."),
-            FormField::new("reason", "Reason", FieldKind::Text)
-                .hint("It stands on the wallet's statement, for its holder too."),
-            FormField::optional("note", "Note", FieldKind::Text),
-        ];
-        FormFrame::new(page, fields, "Adjust")
+        wallet::framed(form, &self.0)
+            .section(Facts::new("", vec![("Available", available)]))
+            .fields([amount_field(&members::ADJUSTMENT, wallet.currency)])
+            .fields([&members::ADJUSTMENT_REASON, &members::NOTE].map(FormField::text))
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -123,7 +110,7 @@ impl FormPage for Refund {
         Ok(Self(operation::opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
+    fn frame(&self, form: FormFrame) -> FormFrame {
         let operation = &self.0.operation;
         let currency = operation.price.currency;
         let money = |amount| Cell::money(amount, currency);
@@ -133,17 +120,13 @@ impl FormPage for Refund {
             ("Refunded so far", money(self.0.refunded)),
             ("Left of it", money(self.left())),
         ];
-        let page = Page::new("Refund a request")
-            .below("Requests", "/operations")
+        let left = Some(self.left()).filter(|left| *left > Micros::ZERO);
+        let amount = amount_field(&members::AMOUNT, currency);
+        let amount = amount.value(left.map(|left| left.to_string()).unwrap_or_default());
+        form.below("Requests", "/operations")
             .below("Request", format!("/operations/{}", operation.id))
-            .section(Facts::new("", rows));
-        let amount = match self.left() {
-            Micros::ZERO => amount_field(currency).hint("Nothing is left to give back."),
-            left => amount_field(currency).value(left.to_string()),
-        };
-        let note = FormField::optional("note", "Note", FieldKind::Text);
-        let note = note.hint("Shown on the statement: a ticket, a conversation.");
-        FormFrame::new(page, vec![amount, FormField::reason(), note], "Refund")
+            .section(Facts::new("", rows))
+            .fields([amount, FormField::reason(), FormField::text(&members::NOTE)])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -155,8 +138,9 @@ impl FormPage for Refund {
     }
 }
 
-fn amount_field(currency: Currency) -> FormField {
-    FormField::new("amount", &format!("Amount in {currency}"), FieldKind::Amount)
+fn amount_field(member: &Member, currency: Currency) -> FormField {
+    let field = FormField::of(member, FieldKind::Amount);
+    FormField { label: format!("{} in {currency}", field.label), ..field }
 }
 
 /// The order of the amount and the note of a form.

@@ -1,5 +1,6 @@
 //! The first page of a holder: their wallet, and how to use it. Nothing of any other.
 
+use askama::Template;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::{
     ApiKeyFilter, ApiKeyListing, OperationFilter, Order, PageRequest, Period,
@@ -7,19 +8,30 @@ use holdfast_domain::admin::listing::{
 use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
 use holdfast_domain::{Currency, Timestamp, WalletId};
 
-use uuid::Uuid;
-
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Link, Tone, money};
 use crate::kit::counting::ReportView;
 use crate::kit::isolation::isolated;
 use crate::kit::moment::day_of;
 use crate::kit::page::Page;
-use crate::kit::section::{Facts, Notice, Section, Snippet, Table};
+use crate::kit::section::{Facts, Notice, Section, Table};
 use crate::kit::visit::Visit;
+use crate::pages::parts::example;
 use crate::pages::parts::operation;
 use crate::pages::parts::reference::to_wallet;
 use crate::pages::parts::usage::{revenue, sum};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/home.txt")]
+enum Text {
+    #[template(block = "no_key")]
+    NoKey { may_issue: bool },
+    #[template(block = "no_request_yet")]
+    NoRequestYet,
+    #[template(block = "no_model")]
+    NoModel,
+}
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
@@ -87,11 +99,7 @@ async fn keys(visit: &Visit, may_issue: bool) -> Result<Table, Failure> {
         vec![Cell::link(&api_key.name, format!("/keys/{}", api_key.id)), state, end]
     };
     let rows = page.rows.iter().map(row).collect();
-    let empty = if may_issue {
-        "There is no API key yet. Issue one: your programs send it with each request."
-    } else {
-        "There is no API key yet. Ask your administrator for one."
-    };
+    let empty = &Text::NoKey { may_issue }.to_string();
     let table = Table::new("API keys", &["Name", "State", "Ends"], rows, empty);
     Ok(table.link(Link::new("All API keys", "/keys")))
 }
@@ -101,7 +109,7 @@ async fn recent(visit: &Visit) -> Result<Table, Failure> {
     let filter = OperationFilter::default();
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
     let rows = operation::rows(visit, &page.rows, operation::charge).await?;
-    let empty = "Nothing was asked yet. Send the request below.";
+    let empty = &Text::NoRequestYet.to_string();
     let table = Table::new("Latest requests", &operation::HEAD, rows, empty);
     Ok(table.link(Link::new("All requests", "/operations")))
 }
@@ -110,44 +118,9 @@ async fn recent(visit: &Visit) -> Result<Table, Failure> {
 fn examples(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let offered = visit.accounts().models(visit.principal())?;
     let Some(model) = offered.models.first().map(|model| &model.contract.model) else {
-        let text = "No model is served at this moment. Ask whoever runs the service.";
+        let text = Text::NoModel.to_string();
         return Ok(vec![Notice::new(Tone::Warning, text).into()]);
     };
-    // A caller's own, and fresh: the same request sent again is answered again, and charged once.
-    let (base, key) = (&visit.desk.options.base_url, Uuid::new_v4());
-    let curl = format!(
-        "export HOLDFAST_KEY=hfk_...   # your API key\n\
-         curl {base}/chat/completions \\\n  \
-         -H \"Authorization: Bearer $HOLDFAST_KEY\" \\\n  \
-         -H \"Idempotency-Key: {key}\" \\\n  \
-         -H \"Content-Type: application/json\" \\\n  \
-         -d '{{\"model\": \"{model}\", \"messages\": [{{\"role\": \"user\", \"content\": \"Hello\"}}]}}'"
-    );
-    let python = format!(
-        "# pip install openai\n\
-         import os, uuid\n\
-         from openai import OpenAI\n\n\
-         client = OpenAI(base_url=\"{base}\", api_key=os.environ[\"HOLDFAST_KEY\"])\n\
-         key = str(uuid.uuid4())  # keep it: sent again, it is answered again and charged once\n\
-         answer = client.chat.completions.create(\n    \
-         model=\"{model}\",\n    \
-         messages=[{{\"role\": \"user\", \"content\": \"Hello\"}}],\n    \
-         extra_headers={{\"Idempotency-Key\": key}},\n\
-         )\n\
-         print(answer.choices[0].message.content)"
-    );
-    let node = format!(
-        "// npm install openai\n\
-         import OpenAI from \"openai\";\n\n\
-         const client = new OpenAI({{ baseURL: \"{base}\", apiKey: process.env.HOLDFAST_KEY }});\n\
-         const key = crypto.randomUUID(); // keep it: sent again, it is answered again and charged once\n\
-         const answer = await client.chat.completions.create(\n  \
-         {{ model: \"{model}\", messages: [{{ role: \"user\", content: \"Hello\" }}] }},\n  \
-         {{ headers: {{ \"Idempotency-Key\": key }} }},\n\
-         );\n\
-         console.log(answer.choices[0].message.content);"
-    );
-    let snippets =
-        [("A first request with curl", curl), ("With Python", python), ("With Node", node)];
-    Ok(snippets.map(|(title, text)| Snippet::new(title, text).into()).to_vec())
+    let snippets = example::snippets(&visit.desk.options.base_url, "hfk_...", model.as_str());
+    Ok(snippets.map(Section::from).to_vec())
 }

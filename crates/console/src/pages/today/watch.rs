@@ -2,6 +2,7 @@
 //!
 //! Never: good news. A table without a row that is wrong is left out, unless only a part of its rows was read.
 
+use askama::Template;
 use holdfast_domain::Micros;
 use holdfast_domain::admin::job::{Job, JobState};
 use holdfast_domain::admin::listing::{OperationFilter, Order, PageRequest, Scope, WalletFilter};
@@ -13,6 +14,24 @@ use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::section::{Notice, Section, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::{job, node, operation, route};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/home.txt")]
+enum Text {
+    #[template(block = "all_good")]
+    AllGood,
+    #[template(block = "older_stuck")]
+    OlderStuck,
+    #[template(block = "low")]
+    Low,
+    #[template(block = "older_low")]
+    OlderLow,
+    #[template(block = "no_result")]
+    NoResult,
+    #[template(block = "no_check")]
+    NoCheck,
+}
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;
@@ -40,7 +59,7 @@ pub(super) async fn sections(visit: &Visit) -> Result<Vec<Section>, Failure> {
         found.extend(last_check(visit).await?);
     }
     if found.is_empty() {
-        let text = "Nothing that you can see needs attention.";
+        let text = Text::AllGood.to_string();
         return Ok(vec![Notice::new(Tone::Good, text).into()]);
     }
     Ok(found.into_iter().map(Section::from).collect())
@@ -56,7 +75,7 @@ async fn stuck(visit: &Visit) -> Result<Option<Table>, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
     let rows = operation::rows(visit, &page.rows, operation::charge).await?;
-    let empty = "The newest requests are not stuck. Older ones were not read.";
+    let empty = &Text::OlderStuck.to_string();
     let table = Table::new("Stuck requests", &operation::HEAD, rows, empty);
     let is_partial = page.next.is_some();
     let table = match page.next {
@@ -103,8 +122,8 @@ async fn low(visit: &Visit) -> Result<Option<Table>, Failure> {
     let is_new = |it: &&WalletRecord| low.rows.iter().all(|known| known.wallet.id != it.wallet.id);
     let rows = low.rows.iter().chain(empty.rows.iter().filter(is_new)).map(low_row).collect();
     let head = ["Wallet", "Available", "On hold", "Low-balance alert"];
-    let sentence = "The newest wallets are neither low nor empty. Older ones were not read.";
-    let mut table = Table::new("Low and empty wallets", &head, rows, sentence);
+    let (title, sentence) = (Text::Low.to_string(), Text::OlderLow.to_string());
+    let mut table = Table::new(&title, &head, rows, &sentence);
     if low.next.is_some() {
         table = table.link(Link::new("All low wallets", "/wallets?state=low"));
     }
@@ -136,12 +155,8 @@ async fn last_check(visit: &Visit) -> Result<Option<Table>, Failure> {
         return Ok(None);
     }
     let rows = last.map(job::row).into_iter().collect();
-    let empty = if page.next.is_some() {
-        "None of the latest ledger checks has a result."
-    } else {
-        "No ledger check has a result yet."
-    };
-    let table = Table::new("Last ledger check", &job::HEAD, rows, empty);
+    let empty = if page.next.is_some() { Text::NoResult } else { Text::NoCheck };
+    let table = Table::new("Last ledger check", &job::HEAD, rows, &empty.to_string());
     let table = table.link(Link::new("All ledger checks", "/jobs"));
     let may_check = last.is_none() && visit.may(UseCase::JobCreate);
     let check = may_check.then(|| Link::new("Verify the ledger", "/jobs/new"));

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use askama::Template;
 use holdfast_domain::admin::report::{Group, GroupBy, Grouping, Totals, UsageQuery, UsageRow};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::usage::MeterKind;
@@ -26,20 +27,24 @@ use crate::pages::parts::usage::{
     series, start,
 };
 
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/usage.txt")]
+enum Text<'a> {
+    #[template(block = "empty")]
+    Empty { currency: Option<Currency> },
+    #[template(block = "incomplete")]
+    Incomplete,
+    #[template(block = "title")]
+    Title { name: &'a str, by: &'a str, currency: Currency, step: &'a str, last: Option<usize> },
+}
+
 /// Rows of the ranking.
 const RANKED: usize = 10;
 
-const EMPTY: &str = "No request finished in this period. A request is counted when it has ended.";
-
 /// A report without rows, or without rows of this currency.
 pub(super) fn nothing(currency: Option<Currency>) -> Table {
-    let of_currency = |currency| {
-        format!(
-            "No request with amounts in {currency} finished in this period. Choose another currency."
-        )
-    };
-    let empty = currency.map_or_else(|| EMPTY.to_owned(), of_currency);
-    Table::new("Breakdown", &[], Vec::new(), &empty)
+    Table::new("Breakdown", &[], Vec::new(), &Text::Empty { currency }.to_string())
 }
 
 /// Sums of all rows.
@@ -47,7 +52,7 @@ pub(super) fn tiles(visit: &Visit, rows: &CurrencyRows<'_>, shows_costs: bool) -
     let (total, currency) = (&rows.total, rows.currency);
     let earned = revenue(total);
     let is_incomplete = total.is_saturated || (shows_costs && total.is_incomplete());
-    let note = if is_incomplete { "incomplete: see the operation manual" } else { "" };
+    let note = if is_incomplete { Text::Incomplete.to_string() } else { String::new() };
     let mut tiles = vec![
         Tile::new(revenue_name(visit), cents(earned, currency))
             .exact(money(earned, currency))
@@ -97,10 +102,8 @@ pub(super) async fn drawn(
     let address = |group: &Group| parts::address(group, of);
     let all = series(&rows, &axis, address);
     let (name, dimension) = (revenue_name(visit), label(by).to_lowercase());
-    let mut title = format!("{name} by {dimension}, {currency} per {}", step.word());
-    if axis.is_cut(from) {
-        title.push_str(&format!(", the last {} {}s", axis.len(), step.word()));
-    }
+    let last = Some(axis.len()).filter(|_len| axis.is_cut(from));
+    let title = Text::Title { name, by: &dimension, currency, step: step.word(), last }.to_string();
     let ranking = format!("{name} by {dimension}");
     let ranking = Ranking::new(&ranking, currency, RANKED, ranked(&rows, address));
     let chart = chart(&title, currency, &axis, all, |at| finer(&visit.query, &axis, at));
@@ -151,7 +154,7 @@ pub(super) fn table(
     };
     let head: Vec<_> = head.iter().map(String::as_str).collect();
     let keys: Vec<_> = by.keys().map(label).collect();
-    Table::new(title, &head, shown.iter().map(line).collect(), EMPTY).keep(&keys).total(total)
+    Table::new(title, &head, shown.iter().map(line).collect(), "").keep(&keys).total(total)
 }
 
 fn columns(currency: Currency, shows_costs: bool) -> Vec<String> {

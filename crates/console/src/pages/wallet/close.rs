@@ -6,12 +6,12 @@ use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageRequest};
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Tone};
+use crate::kit::cell::Cell;
 use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::section::{Facts, Notice};
+use crate::kit::section::Facts;
 use crate::kit::visit::Visit;
-use crate::pages::parts::wallet::{form_page, opened};
+use crate::pages::parts::wallet::{framed, opened};
 
 /// The form that closes an empty wallet for good.
 pub(crate) struct CloseWallet {
@@ -34,12 +34,8 @@ impl FormPage for CloseWallet {
         Ok(Self { wallet, keys: keys.rows.len() })
     }
 
-    fn frame(&self) -> FormFrame {
-        let page = form_page("Close", &self.wallet).intro(
-            "For good: a closed wallet takes no money and no key, and its API keys are revoked. \
-             Only an empty wallet is closed.",
-        );
-        FormFrame::new(page, vec![FormField::reason()], "Close the wallet").grave()
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        framed(form, &self.wallet).fields([FormField::reason()])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -51,9 +47,8 @@ impl FormPage for CloseWallet {
             ("Wallet", Cell::text(&wallet.name)),
             ("Available", Cell::money(wallet.available, wallet.currency)),
             ("Held", Cell::money(wallet.held, wallet.currency)),
-            ("API keys that are revoked", Cell::count(self.keys)),
+            ("Revoked API keys", Cell::count(self.keys)),
         ];
-        let warning = Notice::new(Tone::Warning, "Nobody can open it again.");
-        Ok(FormOutcome::done().section(Facts::new("Closing", rows)).section(warning))
+        Ok(FormOutcome::done().section(Facts::new("Closing", rows)))
     }
 }

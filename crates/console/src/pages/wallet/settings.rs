@@ -2,6 +2,7 @@
 //! somebody else changed since is not overwritten.
 
 use async_trait::async_trait;
+use holdfast_accounts::fields::members;
 use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Reference};
 use holdfast_domain::admin::{WalletPatch, WalletRecord};
 
@@ -9,10 +10,9 @@ use crate::failure::Failure;
 use crate::kit::ask::SentFields;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::page::Page;
 use crate::kit::value::{spend, threshold, windows};
 use crate::kit::visit::Visit;
-use crate::pages::parts::wallet::{form_page, opened};
+use crate::pages::parts::wallet::{framed, opened};
 
 /// Names of the two fields of a bound on what keys spend.
 const KEY_SPEND: [&str; 2] = ["key_spend", "key_spend_window"];
@@ -26,13 +26,10 @@ impl FormPage for CreateWallet {
         Ok(Self)
     }
 
-    fn frame(&self) -> FormFrame {
-        let currency = FormField::new("currency", "Currency", FieldKind::Text);
-        let currency = currency.value("USD").hint("Three capital letters. It stays for ever.");
-        let mut fields = fields().to_vec();
-        fields.insert(1, currency);
-        let page = Page::new("Make a wallet").below("Wallets", "/wallets");
-        FormFrame::new(page, fields, "Make the wallet")
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        let [name, rest @ ..] = fields();
+        let currency = FormField::text(&members::WALLET_CURRENCY).value("USD");
+        form.below("Wallets", "/wallets").fields([name, currency]).fields(rest)
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -53,20 +50,19 @@ impl FormPage for EditWallet {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
+    fn frame(&self, form: FormFrame) -> FormFrame {
         let Self(record) = self;
         let [name, external_id, low_balance, key_spend, window] = fields();
         let amount = |amount: Option<_>| amount.map(|amount| format!("{amount}"));
         let spend = record.key_spend;
-        let fields = vec![
+        framed(form, record).fields([
             name.value(&record.wallet.name),
             external_id.value(record.external_id.clone().unwrap_or_default()),
             low_balance.value(amount(record.low_balance).unwrap_or_default()),
             key_spend.value(amount(spend.map(|spend| spend.micros)).unwrap_or_default()),
             window.value(spend.map_or("month", |spend| spend.window.label())),
             FormField::hidden_value("edited", &record.edited.to_string()),
-        ];
-        FormFrame::new(form_page("Edit", record), fields, "Save")
+        ])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -92,18 +88,11 @@ fn settings(fields: &SentFields) -> Result<WalletPatch, Failure> {
 
 /// Name, external id, threshold, and bound on what keys spend.
 fn fields() -> [FormField; 5] {
-    let [key_spend, window] = KEY_SPEND;
     [
-        FormField::new("name", "Name", FieldKind::Text).hint("Your customer's, unique."),
-        FormField::optional("external_id", "External id", FieldKind::Text)
-            .hint("Id that your own system has for the customer, unique."),
-        FormField::optional("low_balance", "Low-balance threshold", FieldKind::Amount).hint(
-            "Sends wallet.low when the balance falls below this amount. 0: when it is empty.",
-        ),
-        FormField::optional(key_spend, "A key may spend at most", FieldKind::Amount).hint(
-            "Bound of keys that are issued by others than an owner or the holder's administrator. \
-             Without one they issue none.",
-        ),
-        FormField::new(window, "Within", windows()).value("month"),
+        FormField::text(&members::WALLET_NAME),
+        FormField::text(&members::WALLET_EXTERNAL_ID),
+        FormField::of(&members::WALLET_LOW_BALANCE, FieldKind::Amount),
+        FormField::of(&members::WALLET_KEY_SPEND, FieldKind::Amount),
+        FormField::of(&members::WALLET_KEY_SPEND_WINDOW, windows()).value("month"),
     ]
 }

@@ -5,6 +5,7 @@
 
 use axum::response::Response;
 use holdfast_accounts::Reference;
+use holdfast_accounts::fields::members;
 use holdfast_admin::statement_file;
 use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::admin::report::{Statement, StatementBalance, StatementEntry};
@@ -28,10 +29,10 @@ use crate::kit::visit::Visit;
 
 /// The form that asks for a month.
 pub(crate) fn filter(record: &WalletRecord, query: &SentFields) -> Filter {
-    let month = FormField::optional(MONTH, "Month", FieldKind::Month).value(query.raw(MONTH));
+    let month = FormField::of(&members::MONTH, FieldKind::Month).value(query.raw(MONTH));
     Filter {
         action: format!("/wallets/{}", record.wallet.id),
-        fields: vec![month.hint("UTC, like 2026-11. Empty: this month.")],
+        fields: vec![month],
         submit: "Show statement".to_owned(),
     }
 }

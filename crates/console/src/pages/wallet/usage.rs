@@ -1,5 +1,6 @@
 //! Usage of a wallet of late, by day and model: the newest rows of a report that has a page of its own.
 
+use askama::Template;
 use holdfast_domain::Timestamp;
 use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::admin::listing::Period;
@@ -13,6 +14,16 @@ use crate::kit::counting::ReportView;
 use crate::kit::moment::{day_after, day_of, days_before, written};
 use crate::kit::section::{Section, Table};
 use crate::kit::visit::Visit;
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/wallet.txt")]
+enum Text {
+    #[template(block = "no_usage")]
+    NoUsage,
+    #[template(block = "usage_title")]
+    UsageTitle { last: Option<usize> },
+}
 
 /// Days that the report is of, today among them.
 const DAYS: u32 = 7;
@@ -58,14 +69,12 @@ pub(super) async fn section(visit: &Visit, record: &WalletRecord) -> Result<Sect
     let report = match visit.desk.usage(&visit.visitor, query, visit.desk.deadline()).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
-            return Ok(absence
-                .notice("What it used of late", &format!("/wallets/{wallet}"))
-                .into());
+            return Ok(absence.notice("Recent usage", &format!("/wallets/{wallet}")).into());
         }
     };
     let rows = report.rows.iter().rev().take(ROWS).map(|usage| row(usage, &wallet)).collect();
     let head = ["Day", "Model", "Completed", "Refused", "Abandoned", "Charge", "Refunded"];
-    let empty = "Nothing has finished in the last seven days.";
+    let empty = &Text::NoUsage.to_string();
     let from = written(first);
     let of = [
         ("wallet", Some(wallet.as_str())),
@@ -73,12 +82,9 @@ pub(super) async fn section(visit: &Visit, record: &WalletRecord) -> Result<Sect
         ("second", Some("model")),
         ("from", Some(from.as_str())),
     ];
-    let title = if report.rows.len() > ROWS {
-        format!("Usage by day and model, the last {ROWS} rows")
-    } else {
-        "Usage by day and model".to_owned()
-    };
-    let all = Link::new("All of the last seven days", with_query("/usage", &of));
+    let last = (report.rows.len() > ROWS).then_some(ROWS);
+    let title = Text::UsageTitle { last }.to_string();
+    let all = Link::new("Last seven days", with_query("/usage", &of));
     let all_time = [of[0], of[1], of[2], ("period", Some("all"))];
     let ever = Link::new("All usage", with_query("/usage", &all_time));
     Ok(Table::new(&title, &head, rows, empty).link(all).link(ever).into())

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::visit::Visit;
-use crate::pages::parts::webhook::{form_page, opened};
+use crate::pages::parts::webhook::{framed, opened};
 
 /// A delivery of nothing, to see whether it arrives.
 pub(crate) struct TestWebhook(WebhookRecord);
@@ -21,10 +21,8 @@ impl FormPage for TestWebhook {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
-        let intro = "It is sent an event of the kind webhook.test, at most six a minute.";
-        let page = form_page("Send a test", &self.0).intro(intro);
-        FormFrame::new(page, vec![FormField::reason()], "Send a test")
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        framed(form, &self.0).fields([FormField::reason()])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -43,10 +41,8 @@ impl FormPage for RotateWebhook {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
-        let intro = "It gets a new secret, which is told once. Both sign for a day.";
-        let page = form_page("Rotate the secret", &self.0).intro(intro);
-        FormFrame::new(page, vec![FormField::reason()], "Rotate the secret")
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        framed(form, &self.0).fields([FormField::reason()])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -68,11 +64,8 @@ impl FormPage for ResendDelivery {
         Ok(Self(record, event.map(EventId::from).ok_or_else(Failure::not_found)?))
     }
 
-    fn frame(&self) -> FormFrame {
-        let page = form_page("Send the delivery again", &self.0).intro(
-            "The same event is sent once more, under the same id, by which a receiver knows it.",
-        );
-        FormFrame::new(page, Vec::new(), "Send it again")
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        framed(form, &self.0)
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {

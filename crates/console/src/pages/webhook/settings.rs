@@ -3,21 +3,30 @@
 
 use std::collections::BTreeSet;
 
+use askama::Template;
 use async_trait::async_trait;
-use holdfast_accounts::{Description, Edit, NewWebhook, WebhookWithSecret};
+use holdfast_accounts::fields::members;
+use holdfast_accounts::{Description, Edit, NewWebhook, ToldWebhook};
 use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::admin::{WebhookPatch, WebhookRecord};
 use holdfast_domain::private::Private;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::cell::{Cell, Tone};
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice, Snippet};
 use crate::kit::visit::Visit;
-use crate::pages::parts::reference::{self, WALLET, to_wallet};
-use crate::pages::parts::webhook::{form_page, opened};
+use crate::pages::parts::reference::{self, to_wallet};
+use crate::pages::parts::webhook::{framed, opened};
+
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/webhooks.txt")]
+enum Text {
+    #[template(block = "secret")]
+    Secret,
+}
 
 const KINDS: &str = "kinds";
 
@@ -32,15 +41,11 @@ impl FormPage for CreateWebhook {
         Ok(Self { asks_wallet: visit.principal().only_wallet().is_none() })
     }
 
-    fn frame(&self) -> FormFrame {
-        let hint = "Its name or id. Without one it is told what happens to all of them.";
-        let wallet = FormField::optional(WALLET, "Wallet", FieldKind::Text).hint(hint);
-        let mut fields = fields().to_vec();
-        if self.asks_wallet {
-            fields.insert(1, wallet);
-        }
-        let page = Page::new("Make a webhook").below("Webhooks", "/webhooks");
-        FormFrame::new(page, fields, "Make the webhook")
+    fn frame(&self, form: FormFrame) -> FormFrame {
+        let [url, kinds, description] = fields();
+        let wallet = self.asks_wallet.then(|| FormField::text(&members::WEBHOOK_WALLET));
+        let form = form.below("Webhooks", "/webhooks").fields([url]);
+        form.fields(wallet).fields([kinds, description])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -67,17 +72,16 @@ impl FormPage for EditWebhook {
         Ok(Self(opened(visit).await?))
     }
 
-    fn frame(&self) -> FormFrame {
+    fn frame(&self, form: FormFrame) -> FormFrame {
         let Self(record) = self;
         let [url, kinds, description] = fields();
         let chosen: Vec<_> = record.kinds.iter().flatten().map(|kind| kind.label()).collect();
-        let fields = vec![
+        framed(form, record).fields([
             url.value(&record.url.0),
             kinds.value(chosen.join("\n")),
             description.value(record.description.clone().unwrap_or_default()),
             FormField::hidden_value("edited", &record.edited.to_string()),
-        ];
-        FormFrame::new(form_page("Edit the webhook", record), fields, "Save")
+        ])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
@@ -101,16 +105,15 @@ fn fields() -> [FormField; 3] {
     let kinds = EventKind::ALL.iter().filter(|kind| **kind != EventKind::WebhookTest);
     let kinds = kinds.map(|kind| Choice::new(kind.label(), kind.label())).collect();
     [
-        FormField::new("url", "Address", FieldKind::Text)
-            .hint("https, on port 443, of a host that everybody can reach."),
-        FormField::optional(KINDS, "Kinds of events: none chosen is all", FieldKind::Checks(kinds)),
-        FormField::optional("description", "Description", FieldKind::Text),
+        FormField::text(&members::WEBHOOK_URL),
+        FormField::of(&members::WEBHOOK_KINDS, FieldKind::Checks(kinds)),
+        FormField::text(&members::WEBHOOK_DESCRIPTION),
     ]
 }
 
 /// The kinds that were chosen; none is all.
 fn read_kinds(sent: &Submission) -> Result<Option<BTreeSet<EventKind>>, Failure> {
-    let bad = || Failure::field(KINDS, "There is no such kind of events.");
+    let bad = || Failure::field(KINDS, FieldRefusal::NotAChoice);
     let kinds = sent.fields.all(KINDS).map(|label| EventKind::from_label(label).ok_or_else(bad));
     let kinds = kinds.collect::<Result<BTreeSet<_>, _>>()?;
     Ok(Some(kinds).filter(|kinds| !kinds.is_empty()))
@@ -120,11 +123,9 @@ fn read_kinds(sent: &Submission) -> Result<Option<BTreeSet<EventKind>>, Failure>
 pub(super) fn told(told: &WebhookWithSecret) -> FormOutcome {
     let id = told.record.id;
     let Some(secret) = &told.secret else { return FormOutcome::done() };
-    let text = "This is told once. Your receiver checks by it that a delivery is ours; rotate it \
-        for another one.";
     let rows = vec![("Webhook", Cell::link(id.to_string(), format!("/webhooks/{id}")))];
     FormOutcome::done()
-        .section(Notice::new(Tone::Warning, text))
+        .section(Notice::new(Tone::Warning, Text::Secret.to_string()))
         .section(Snippet::new("Secret", secret.expose()))
         .section(Facts::new("", rows))
         .telling_once()
