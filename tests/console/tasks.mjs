@@ -187,7 +187,7 @@ async function refused(world) {
 /** Why a call was 402: from its request id, from its key and from its wallet. */
 async function whyWasIt402({ page, world }) {
   const id = await refused(world);
-  const cause = page.getByText(/^The hold would pass the API key's spend limit\. It might have cost 0\.\d+ USD, and 0\.000001 USD was left/);
+  const cause = page.getByText(/^The hold would pass the API key's spend limit\. The request could have cost 0\.\d+ USD, and 0\.000001 USD was available/);
   // The row is written beside the request, within a second.
   await until(page, async () => {
     await page.goto(`/search?q=${id}`);

@@ -7,14 +7,14 @@ use holdfast_domain::admin::Role;
 pub enum Audience {
     /// All.
     Everyone,
-    /// Roles of whoever runs the service; holders of wallets have no business at this listener.
+    /// Roles of the operator; holders of wallets do not sign in at this listener.
     Operators,
     /// Roles of holders of wallets, at a listener of their own.
     Holders,
 }
 
 impl Audience {
-    /// True where the role may be used here.
+    /// True if the role may be used here.
     pub(crate) const fn admits(self, role: Role) -> bool {
         match self {
             Self::Everyone => true,

@@ -1,4 +1,4 @@
-//! The console as one service: the router of its pages, the guard before them, and the seam to whatever has
+//! The console as one service: the router of its pages, the guard before them, and the link to the process that has
 //! the socket.
 
 use std::net::IpAddr;
@@ -14,13 +14,13 @@ use holdfast_admin::{AnswerBody, answered};
 use holdfast_net::RefusalLog;
 use http::{Request, Response};
 
-use crate::door::ClientAddress;
 use crate::failure::Failure;
 use crate::guard::{self, AnonymousLogs, Guard};
-use crate::kit::desk::{ConsoleOptions, Desk};
+use crate::kit::console_state::{ConsoleOptions, ConsoleState};
 use crate::kit::shell::ShellState;
 use crate::kit::{asset, flash, shell};
 use crate::pages;
+use crate::request_origin::ClientAddress;
 
 /// The console.
 #[derive(Debug, Clone)]
@@ -33,11 +33,11 @@ impl Console {
     /// The console over these use cases.
     #[must_use]
     pub fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
-        let desk = Desk::new(accounts, options);
-        let frame = ShellState::new(&desk, pages::NAVIGATION);
-        let guard = Guard::new(&desk);
+        let shared = ConsoleState::new(accounts, options);
+        let frame = ShellState::new(&shared, pages::NAVIGATION);
+        let guard = Guard::new(&shared);
         let logs = guard.logs.clone();
-        let router = pages(desk)
+        let router = pages(shared)
             .layer(from_fn_with_state(guard, guard::pass))
             // Once more, for what the guard refuses.
             .layer(from_fn_with_state(frame, shell::render));
@@ -64,14 +64,14 @@ impl Console {
 }
 
 /// The pages of a signed-in visitor, who is beside each request already.
-pub(crate) fn pages(desk: Desk) -> Router {
-    let frame = ShellState::new(&desk, pages::NAVIGATION);
-    pages::routes(&desk.options)
+pub(crate) fn pages(shared: ConsoleState) -> Router {
+    let frame = ShellState::new(&shared, pages::NAVIGATION);
+    pages::routes(&shared.options)
         .route("/assets/style.css", get(asset::style))
         .route("/assets/script.js", get(asset::script))
         .route("/assets/logo", get(asset::logo))
         .fallback(async || Failure::not_found())
-        .layer(from_fn_with_state(desk.clone(), flash::show))
+        .layer(from_fn_with_state(shared.clone(), flash::show))
         .layer(from_fn_with_state(frame, shell::render))
-        .with_state(desk)
+        .with_state(shared)
 }

@@ -1,11 +1,11 @@
-//! The two cookies of the console: the session, and the mark of a browser that somebody has signed in from.
+//! The two cookies of the console: the session, and the mark of a browser with an earlier sign-in.
 //!
 //! | reached by | names | attributes |
 //! |---|---|---|
 //! | `https` | `__Host-holdfast`, `__Host-holdfast-device` | `Secure; HttpOnly; SameSite=Lax; Path=/` |
 //! | `http`, on loopback | `holdfast`, `holdfast-device` | `HttpOnly; SameSite=Lax; Path=/` |
 //!
-//! The holders' own listener says `holdfast-holder` for `holdfast`: cookies do not tell ports apart, and both
+//! The holders' own listener has `holdfast-holder` for `holdfast`: cookies do not separate ports, and both
 //! listeners may be on one host.
 //!
 //! Never in here: a value in a log or a `Debug`. Headers that carry one are marked as sensitive.

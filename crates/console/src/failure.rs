@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode};
 pub(crate) struct Failure {
     pub(crate) status: StatusCode,
     pub(crate) message: String,
-    /// Field that the failure is about, where there is one.
+    /// Field that the failure is about.
     pub(crate) field: Option<String>,
     /// Use case that the visitor's role does not have.
     pub(crate) refused: Option<UseCase>,
@@ -24,7 +24,7 @@ pub(crate) struct Failure {
 
 const NOT_FOUND: &str = "There is no such page, or none that you may see.";
 
-/// Words of pages, for errors whose words are for whoever sends requests.
+/// Words of pages for errors whose own words are for API clients.
 const WORDS: &[(Code, &str)] = &[
     (Code::NotFound, NOT_FOUND),
     (Code::IdempotencyKeyConflict, "This form was sent before with other values. Open a new form."),
@@ -58,7 +58,7 @@ impl Failure {
         }
     }
 
-    /// The same, told of a use case where it is a refusal.
+    /// The same with its use case, if the failure is a refusal of one.
     pub(crate) fn of(mut self, use_case: UseCase) -> Self {
         if self.status == StatusCode::FORBIDDEN && self.refused.is_none() {
             self.refused = Some(use_case);

@@ -5,13 +5,13 @@
 //!   ─▶ for people, admin keys and webhooks a fresh sign-in (303 to /sign-in) ─▶ page
 //! ```
 //!
-//! - Nothing of a body is read before all of that is known.
+//! - No part of a body is read before all of that is known.
 //! - The stylesheet, the script, the sign-in and the page of a link need no session. A session that has a role
 //!   which may not be used at this listener is none.
 //! - A session that had ended a moment ago is not looked up again. Of an address that has sent many such, sessions
 //!   that were let in or begun here are looked up, and of the others some that are drawn by lot
 //!   ([`UnknownTextLimiter`]). One that is not drawn is refused (429). On the sign-in and on a link's page it counts as
-//!   none, so that a flood keeps nobody from signing in. A sign-out is refused, because its session would stay.
+//!   none, so that a flood does not prevent sign-ins. A sign-out is refused, because its session would stay.
 //! - One line in the log for each request of a session, and for the first without one ([`AnonymousLogs`]), with the
 //!   client's address, with the route and never its path: a link's path is a secret. A request that is refused beside
 //!   too many others of its session keeps the session's actor.
@@ -33,20 +33,20 @@ use http::request::Parts;
 use http::{Method, StatusCode};
 
 use crate::cookie;
-use crate::door::{ClientAddress, Doorway, once};
 use crate::failure::Failure;
 use crate::kit::address::with_query;
-use crate::kit::ask::SentFields;
-use crate::kit::desk::{ConsoleOptions, Desk};
+use crate::kit::console_state::{ConsoleOptions, ConsoleState};
 use crate::kit::form::KEY;
+use crate::kit::input::SentFields;
 use crate::kit::page::RefusedUseCase;
 use crate::kit::visitor::{CurrentSession, Visitor};
+use crate::request_origin::{ClientAddress, RequestOrigin, once};
 
-/// Paths that are open to whoever has no session, and what is below them where they end with a slash.
+/// Paths that are open without a session, and the paths below them if they end with a slash.
 const OPEN: &[&str] = &["/sign-in", SIGN_OUT, "/link/"];
 const SIGN_OUT: &str = "/sign-out";
 const ASSETS: &str = "/assets/";
-/// First parts of the paths whose forms want a fresh sign-in: who takes over a session for a moment must not
+/// First parts of the paths whose forms require a fresh sign-in: who takes over a session for a moment must not
 /// make a way in that stays.
 const GRAVE: &[&str] = &["people", "admin-keys", "webhooks"];
 
@@ -212,29 +212,30 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Nex
 }
 
 impl Guard {
-    /// A guard that nobody has passed yet.
-    pub(crate) fn new(desk: &Desk) -> Self {
-        let (accounts, options) = (desk.accounts.clone(), Arc::clone(&desk.options));
-        let sessions = Arc::clone(&desk.sessions);
+    /// A guard before its first request.
+    pub(crate) fn new(shared: &ConsoleState) -> Self {
+        let (accounts, options) = (shared.accounts.clone(), Arc::clone(&shared.options));
+        let sessions = Arc::clone(&shared.sessions);
         let logs = AnonymousLogs::new();
         Self { accounts, options, in_flight: InFlight::of_requests(), sessions, logs }
     }
 
-    /// Judges a request by its head, and puts beside it the door and whoever asks.
+    /// Judges a request by its head, and adds its origin and its user.
     async fn admit(&self, parts: &mut Parts) -> Result<Option<(ActorId, Place)>, RefusedRequest> {
         let of_stranger = |refusal| (None, refusal);
-        let door = self.door(parts).ok_or_else(|| of_stranger(GuardRefusal::WrongHost))?;
+        let request_origin =
+            self.request_origin(parts).ok_or_else(|| of_stranger(GuardRefusal::WrongHost))?;
         let is_safe = matches!(parts.method, Method::GET | Method::HEAD);
-        if !is_safe && !door.is_same_origin(&parts.headers) {
+        if !is_safe && !request_origin.is_same_origin(&parts.headers) {
             return Err(of_stranger(GuardRefusal::OtherOrigin));
         }
         let path = PathKind::of(parts.uri.path());
         if path == PathKind::Asset {
             return Ok(None);
         }
-        let session = self.session_or_none(parts, &door).await;
+        let session = self.session_or_none(parts, &request_origin).await;
         let Some(signed_in) = session.map_err(of_stranger)? else {
-            parts.extensions.insert(door);
+            parts.extensions.insert(request_origin);
             return if path == PathKind::Open {
                 Ok(None)
             } else {
@@ -249,20 +250,20 @@ impl Guard {
         }
         let email = signed_in.person.email.as_ref().map_or("", EmailAddress::as_str).to_owned();
         let principal = signed_in.principal.clone();
-        parts.extensions.insert(door);
+        parts.extensions.insert(request_origin);
         parts.extensions.insert(Visitor { principal, email });
         parts.extensions.insert(CurrentSession(signed_in));
         Ok(Some((actor, place)))
     }
 
-    /// The door, where the host is one that the console is served under.
-    fn door(&self, parts: &Parts) -> Option<Doorway> {
+    /// The origin, if the host is one of the console's names.
+    fn request_origin(&self, parts: &Parts) -> Option<RequestOrigin> {
         let ConsoleOptions { address, audience, .. } = &*self.options;
         let host = once(&parts.headers, &HOST).filter(|host| address.is_host(host))?;
         let is_https = address.is_https();
         let scheme = if is_https { "https" } else { "http" };
         let ClientAddress(client) = *parts.extensions.get()?;
-        Some(Doorway {
+        Some(RequestOrigin {
             origin: format!("{scheme}://{host}"),
             is_https,
             audience: *audience,
@@ -274,10 +275,10 @@ impl Guard {
     async fn session_or_none(
         &self,
         parts: &Parts,
-        door: &Doorway,
+        request_origin: &RequestOrigin,
     ) -> Result<Option<SignedIn>, GuardRefusal> {
         let path = parts.uri.path();
-        match self.session(parts, door).await {
+        match self.session(parts, request_origin).await {
             Err(GuardRefusal::TooManyUnknown) if is_open(path) && path != SIGN_OUT => Ok(None),
             session => session,
         }
@@ -286,12 +287,14 @@ impl Guard {
     async fn session(
         &self,
         parts: &Parts,
-        door: &Doorway,
+        request_origin: &RequestOrigin,
     ) -> Result<Option<SignedIn>, GuardRefusal> {
-        let Some(token) = cookie::session(&parts.headers, door.jar()) else { return Ok(None) };
-        match self.look_up(&token, door).await? {
+        let Some(token) = cookie::session(&parts.headers, request_origin.jar()) else {
+            return Ok(None);
+        };
+        match self.look_up(&token, request_origin).await? {
             Ok(signed_in) => {
-                let is_admitted = door.audience.admits(signed_in.principal.role);
+                let is_admitted = request_origin.audience.admits(signed_in.principal.role);
                 Ok(Some(signed_in).filter(|_signed_in| is_admitted))
             }
             Err(SessionError::Ended) => Ok(None),
@@ -308,15 +311,15 @@ impl Guard {
     async fn look_up(
         &self,
         token: &SessionToken,
-        door: &Doorway,
+        request_origin: &RequestOrigin,
     ) -> Result<Result<SignedIn, SessionError>, GuardRefusal> {
-        let (text, peer) = (token.expose(), group(door.client));
+        let (text, peer) = (token.expose(), group(request_origin.client));
         match self.sessions.check(&text, peer) {
             Ok(()) => {}
             Err(LookupRefusal::Gone) => return Ok(Err(SessionError::Ended)),
             Err(LookupRefusal::TooMany) => return Err(GuardRefusal::TooManyUnknown),
         }
-        let found = self.accounts.session(token, door.client).await;
+        let found = self.accounts.session(token, request_origin.client).await;
         match &found {
             Ok(_) => self.sessions.on_found(&text),
             Err(SessionError::Ended) => self.sessions.on_refused(&text, peer),
@@ -343,7 +346,7 @@ fn is_form(parts: &Parts) -> bool {
     query.get(KEY).is_some()
 }
 
-/// Address after a sign-in: the one that was asked for, if a browser can ask for it.
+/// Address after a sign-in: the requested one, if a browser can request it by GET.
 fn back(parts: &Parts, is_safe: bool) -> String {
     if is_safe || is_form(parts) {
         parts.uri.path_and_query().map_or("/", |address| address.as_str()).to_owned()

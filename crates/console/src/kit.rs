@@ -3,28 +3,28 @@
 //! | module | contents |
 //! |---|---|
 //! | `visit`, `visitor` | a request of a signed-in visitor, and the visitor |
-//! | `desk` | state of all handlers |
+//! | `console_state` | state of all handlers |
 //! | `page`, `section`, `cell` | a page, its sections and their values |
 //! | `time_chart`, `time_axis`, `ranking`, `tile` | values over time, the largest values, numbers of the first screen |
 //! | `shell`, `asset` | the frame around every page, the stylesheet and the script |
 //! | `form`, `field`, `value` | forms: their request key, their review, their fields, values with a bound |
 //! | `flash` | result of a change, above the page that follows it |
-//! | `ask`, `address`, `moment`, `month` | parts of a request, addresses within the console, moments as forms write them, months |
+//! | `input`, `address`, `moment`, `month` | parts of a request, addresses within the console, moments as forms write them, months |
 //! | `amount` | numbers of reports as text |
 //! | `paging` | pages of a list |
 //! | `counting` | reports that may take longer than a page |
-//! | `isolation` | typed texts that change nothing around them |
+//! | `isolation` | typed texts, isolated from the text around them |
 
 pub(crate) mod address;
 pub(crate) mod amount;
-pub(crate) mod ask;
 pub(crate) mod asset;
 pub(crate) mod cell;
+pub(crate) mod console_state;
 pub(crate) mod counting;
-pub(crate) mod desk;
 pub(crate) mod field;
 pub(crate) mod flash;
 pub(crate) mod form;
+pub(crate) mod input;
 pub(crate) mod isolation;
 pub(crate) mod moment;
 pub(crate) mod month;

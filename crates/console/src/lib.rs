@@ -6,14 +6,14 @@
 //!                        host, session, form ──┘          └── read, call, make a Page ─▶ shell (HTML)
 //! ```
 //!
-//! The console is a door to the use cases and nothing more: it calls them and not the API, and decides
-//! nothing. A handler makes a `page::Page` of sections; each kind of section has one template, and no page
+//! The console is an interface to the use cases: it calls them and not the API, and decides
+//! none of them. A handler makes a `page::Page` of sections; each kind of section has one template, and no page
 //! has markup of its own. Every page works without JavaScript: a control is a link or a form.
 //!
 //! | module | contents |
 //! |---|---|
 //! | `console` | the router, and the seam to the listener's sockets |
-//! | `guard`, `door`, `cookie` | what every request passes first: host, origin, session, requests at once |
+//! | `guard`, `request_origin`, `cookie` | what every request passes first: host, origin, session, requests at once |
 //! | `audience` | the roles that may sign in at a listener |
 //! | `failure` | what could not be done, as a page |
 //! | `relay` | the port to the public API, for the playground |
@@ -33,16 +33,16 @@
 mod audience;
 mod console;
 mod cookie;
-mod door;
 mod failure;
 mod guard;
 mod kit;
 mod pages;
 mod relay;
+mod request_origin;
 #[cfg(test)]
 mod tests;
 
 pub use crate::audience::Audience;
 pub use crate::console::Console;
-pub use crate::kit::desk::{Brand, ConsoleOptions, Logo};
+pub use crate::kit::console_state::{Brand, ConsoleOptions, Logo};
 pub use crate::relay::ApiRelay;

@@ -36,7 +36,7 @@ use holdfast_domain::admin::UseCase;
 use self::operation::ending::{Cancellation, Reconciliation};
 use self::verb::VerbForm;
 use crate::audience::Audience;
-use crate::kit::desk::{ConsoleOptions, Desk};
+use crate::kit::console_state::{ConsoleOptions, ConsoleState};
 use crate::kit::form::methods;
 use crate::kit::shell::{Navigation, NavigationGroup, PLAYGROUND};
 
@@ -97,14 +97,14 @@ pub(crate) const NAVIGATION: Navigation = Navigation {
 };
 
 /// The address of every page. The forms of verbs follow from their table.
-pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {
+pub(crate) fn routes(options: &ConsoleOptions) -> Router<ConsoleState> {
     let mut routes = Router::new()
         .merge(of_wallets())
         .merge(of_keys())
         .merge(of_people())
         .merge(of_account())
         .merge(what_runs())
-        .merge(who_is_told());
+        .merge(of_integrations());
     if options.audience != Audience::Holders {
         routes = routes.merge(of_operators());
     }
@@ -123,7 +123,7 @@ pub(crate) fn routes(options: &ConsoleOptions) -> Router<Desk> {
 }
 
 /// Pages and forms that no holder's role has: they are not there at a listener of holders alone.
-fn of_operators() -> Router<Desk> {
+fn of_operators() -> Router<ConsoleState> {
     Router::new()
         .route("/wallets/new", methods::<wallet::settings::CreateWallet>(UseCase::WalletCreate))
         .route(
@@ -162,14 +162,14 @@ fn of_operators() -> Router<Desk> {
         )
 }
 
-fn of_playground() -> Router<Desk> {
+fn of_playground() -> Router<ConsoleState> {
     Router::new()
         .route("/playground", get(playground::show).post(playground::send))
         .route("/playground/stream", post(playground::stream))
         .route("/playground/operation", post(playground::operation))
 }
 
-fn of_wallets() -> Router<Desk> {
+fn of_wallets() -> Router<ConsoleState> {
     Router::new()
         .route("/wallets", get(wallets::list))
         .route("/wallets/{id}", get(wallet::show))
@@ -182,7 +182,7 @@ fn of_wallets() -> Router<Desk> {
         .route("/payments/ledger.csv", get(payments::file))
 }
 
-fn of_keys() -> Router<Desk> {
+fn of_keys() -> Router<ConsoleState> {
     Router::new()
         .route("/keys", get(keys::list))
         .route("/keys/new", methods::<key::credential::IssueKey>(UseCase::ApiKeyIssue))
@@ -191,7 +191,7 @@ fn of_keys() -> Router<Desk> {
         .route("/keys/{id}/rotate", methods::<key::credential::RotateKey>(UseCase::ApiKeyRotate))
 }
 
-fn of_people() -> Router<Desk> {
+fn of_people() -> Router<ConsoleState> {
     Router::new()
         .route("/people", get(people::list))
         .route("/people/new", methods::<people::invite::Invite>(UseCase::PersonInvite))
@@ -202,7 +202,7 @@ fn of_people() -> Router<Desk> {
 }
 
 /// Sign-in, links, and what is the visitor's own.
-fn of_account() -> Router<Desk> {
+fn of_account() -> Router<ConsoleState> {
     Router::new()
         .route("/sign-in", get(sign_in::show).post(sign_in::send))
         .route("/sign-out", post(sign_in::sign_out))
@@ -215,7 +215,7 @@ fn of_account() -> Router<Desk> {
 }
 
 /// Operations, usage, models and jobs.
-fn what_runs() -> Router<Desk> {
+fn what_runs() -> Router<ConsoleState> {
     Router::new()
         .route("/", get(today::show))
         .route("/search", get(search::show))
@@ -228,7 +228,7 @@ fn what_runs() -> Router<Desk> {
 }
 
 /// Events, webhooks, the trail and admin keys.
-fn who_is_told() -> Router<Desk> {
+fn of_integrations() -> Router<ConsoleState> {
     Router::new()
         .route("/events", get(events::list))
         .route("/events/{id}", get(events::show))

@@ -1,6 +1,6 @@
-//! The port to the public API, for the playground: whoever wires the process fills it.
+//! The port to the public API, for the playground: the process that serves both fills it.
 //!
-//! A request goes there as the bearer whose API key was pasted, and with nothing of the session: no cookie, no
+//! A request goes there as the bearer whose API key was pasted, and without the session: no cookie, no
 //! name, no role. Never: an API key that is kept, in a log, or in an address.
 
 use std::fmt;
@@ -26,7 +26,7 @@ pub trait ApiRelay: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`Unavailable`] where the answer broke off before its head.
+    /// [`Unavailable`] if the answer broke off before its head.
     async fn ask(
         &self,
         request: Request<Bytes>,

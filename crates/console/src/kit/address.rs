@@ -15,7 +15,7 @@ pub(crate) fn with_query(path: &str, params: &[(&str, Option<&str>)]) -> String 
     if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
 }
 
-/// This address, where it leads to a page of the console and to nowhere else.
+/// The address, if it leads to a page of the console.
 pub(crate) fn within(address: &str) -> Option<&str> {
     let is_path = address.starts_with('/') && !address.starts_with("//");
     // Browsers take a backslash for a slash, and leave line ends out.
@@ -32,8 +32,8 @@ pub(crate) fn without(address: &str, name: &str) -> String {
     with_query(path, &kept)
 }
 
-/// Address of a thing's page, where it has one.
-pub(crate) fn of_thing(thing: ResourceId) -> Option<String> {
+/// Address of the page of a resource, if it has one.
+pub(crate) fn of_thing(thing: Thing) -> Option<String> {
     let (folder, id) = match thing {
         ResourceId::Wallet(id) => ("wallets", id.to_bytes()),
         ResourceId::ApiKey(id) => ("keys", id.to_bytes()),

@@ -22,7 +22,7 @@ pub(crate) fn exact_money(amount: Micros, currency: Currency) -> String {
 }
 
 /// An amount with two decimals and its currency, rounded half away from zero: `1,250.00 USD`. Less than a cent has all
-/// its decimals, as it would pass for nothing.
+/// its decimals, as it would look like zero.
 pub(crate) fn cents(amount: Micros, currency: Currency) -> String {
     let micros = amount.get().unsigned_abs();
     if micros < MICROS_PER_CENT {

@@ -1,4 +1,4 @@
-//! The stylesheet and the script, within the binary. Pages name them by their path; there is nothing else to load.
+//! The stylesheet and the script, within the binary. Pages name them by their path; no other file is loaded.
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 
 use crate::failure::Failure;
-use crate::kit::desk::Desk;
+use crate::kit::console_state::ConsoleState;
 
 /// Policy of the logo: an SVG may style itself, and neither runs nor loads anything.
 const LOGO_POLICY: &str =
@@ -24,9 +24,9 @@ pub(crate) async fn script() -> Response {
     asset("text/javascript; charset=utf-8", SCRIPT)
 }
 
-/// The operator's logo: shown as a picture, and under a policy that runs nothing where somebody opens it.
-pub(crate) async fn logo(State(desk): State<Desk>) -> Result<Response, Failure> {
-    let logo = desk.options.brand.logo.as_ref().ok_or_else(Failure::not_found)?;
+/// The operator's logo: shown as a picture, and under a policy that runs no script if it is opened.
+pub(crate) async fn logo(State(shared): State<ConsoleState>) -> Result<Response, Failure> {
+    let logo = shared.options.brand.logo.as_ref().ok_or_else(Failure::not_found)?;
     let mut answer = logo.bytes.clone().into_response();
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(logo.media_type));

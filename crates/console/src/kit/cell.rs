@@ -1,6 +1,6 @@
 //! Cells: the values that facts and tables show, each with its own spelling.
 //!
-//! A text that somebody chose is escaped wherever it stands. Amounts are decimal units with their currency,
+//! A text that a person chose is escaped in every place. Amounts are decimal units with their currency,
 //! and moments are UTC with the exact one beside it for machines.
 
 use askama::Template;
@@ -33,7 +33,7 @@ pub(crate) enum Cell {
     Action(Link),
     /// A state in one word.
     Badge(String, Tone),
-    /// Nothing is known, or there is nothing.
+    /// No value, or none that is known.
     Nothing,
     /// Share of a bound that is used, from 0 to 100, and the same in words.
     Meter(u8, String),
@@ -82,7 +82,7 @@ impl Cell {
         Self::Text(text.into())
     }
 
-    /// A text, or nothing.
+    /// An optional text.
     pub(crate) fn some_text(text: Option<&str>) -> Self {
         text.map_or(Self::Nothing, Self::text)
     }
@@ -105,7 +105,7 @@ impl Cell {
         Self::Moment(second(moment), rfc3339(moment))
     }
 
-    /// A moment, or nothing.
+    /// An optional moment.
     pub(crate) fn some_moment(moment: Option<Timestamp>) -> Self {
         moment.map_or(Self::Nothing, Self::moment)
     }

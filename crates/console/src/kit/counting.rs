@@ -2,18 +2,18 @@
 //!
 //! ```text
 //! page ─▶ Counts::read ─▶ a task that reads ─▶ there before the page's deadline: it is on the page
-//!             │                                 └▶ later: the page says that it is being counted,
+//!             │                                 └▶ later: the page shows that it is being counted,
 //!             └── the next look finds the same task, and what it has read for KEPT
 //! ```
 //!
-//! A report reads few rows where its hours are summed, and all that is not summed yet otherwise; a statement reads all
+//! A report reads few rows if its hours are summed, and otherwise all that is not summed yet; a statement reads all
 //! that a wallet ever moved. So no page waits for them for longer than it may take itself. What came in time is
-//! told and forgotten: the next look reads anew. What came later is kept for a moment, with the moment that it is of.
+//! shown and forgotten: the next page reads anew. What came later is kept for a moment, with the moment that it is of.
 //!
 //! - A person has one report at once, and a process as many as the store has readers for them.
-//! - A report is known by its principal, too: nobody finds what another one may see.
+//! - A report is known by its principal, too: no person finds the report of another.
 //!
-//! Never: a part of a report. A number is whole, or is said to be counted.
+//! Never: a part of a report. A number is whole, or shown as being counted.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -72,11 +72,11 @@ struct Count<Q, T> {
 #[derive(Debug)]
 struct CountTable<Q, T> {
     counts: Vec<Count<Q, T>>,
-    /// Dropped with the console: what is not counted then is not wanted.
+    /// Dropped with the console: its unfinished counts end with it.
     tasks: JoinSet<()>,
 }
 
-/// Reports of one kind, by what was asked.
+/// Reports of one kind, by their query.
 #[derive(Debug, Clone)]
 pub(crate) struct Counts<Q, T> {
     known: Arc<Mutex<CountTable<Q, T>>>,
@@ -110,7 +110,7 @@ where
         Self { known: Arc::new(Mutex::new(known)), limits }
     }
 
-    /// The report that was asked for, counted by this future unless it is known. Cancel safe: the count goes on, and
+    /// The report of a query, counted by this future unless it is known. Cancel safe: the count goes on, and
     /// the next look finds it.
     pub(crate) async fn read<F>(
         &self,
@@ -160,7 +160,7 @@ where
         known.counts.iter().find(|it| it.is_of(principal, asked)).map(|it| it.outcome.clone())
     }
 
-    /// Begins a count; nothing where its reader or the process has as many as they may.
+    /// Begins a count; `None` if its reader or the process has as many as they may.
     fn begin<F>(
         &self,
         principal: &Principal,
@@ -196,7 +196,7 @@ impl<Q: PartialEq, T> Count<Q, T> {
         self.principal == *principal && self.asked == *asked
     }
 
-    /// False where it is to be counted anew: it ended some time ago, or its task is gone.
+    /// False if it is to be counted anew: it ended some time ago, or its task is gone.
     fn is_fresh(&self) -> bool {
         match &*self.outcome.borrow() {
             Some(outcome) => outcome.ended.elapsed() < KEPT,
@@ -218,7 +218,7 @@ impl Absence {
         }
     }
 
-    /// Says that a part of a page is not there.
+    /// Notice in the place of a missing part of a page.
     pub(crate) fn notice(self, what: &str, address: &str) -> Notice {
         let (tone, why) = match self {
             Self::Counting => (Tone::Plain, "It takes longer than a page may."),
@@ -229,7 +229,7 @@ impl Absence {
     }
 }
 
-/// Says which moment a report is of, where that is not now.
+/// Notice with the moment of a report that is not of now.
 pub(crate) fn of_moment(at: Option<Timestamp>, address: &str) -> Option<Notice> {
     let text = format!("This took longer than a page may. It was counted at {}.", second(at?));
     Some(Notice::new(Tone::Plain, text).link("Look again", address))

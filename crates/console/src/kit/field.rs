@@ -6,7 +6,7 @@ use askama::Template;
 use holdfast_accounts::fields::members::{self, Member};
 
 use crate::failure::Failure;
-use crate::kit::ask::SentFields;
+use crate::kit::input::SentFields;
 
 /// Field of a form.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]
@@ -16,7 +16,7 @@ pub(crate) struct FormField {
     pub(crate) label: String,
     pub(crate) kind: FieldKind,
     pub(crate) value: String,
-    /// Sentence that says what to write.
+    /// Sentence below the field: the expected value.
     pub(crate) hint: String,
     pub(crate) error: Option<String>,
     pub(crate) is_required: bool,
@@ -47,9 +47,9 @@ pub(crate) enum FieldKind {
     Select(Vec<Choice>),
     /// Any of these; its value has those that are chosen, each on a line.
     Checks(Vec<Choice>),
-    /// A value that nobody sees.
+    /// A hidden value.
     Hidden,
-    /// Values that nobody sees, each on a line: those of [`FieldKind::Checks`].
+    /// Hidden values, each on a line: those of [`FieldKind::Checks`].
     HiddenList,
 }
 
@@ -158,6 +158,13 @@ impl FormField {
         Self { value, ..self }
     }
 
+    /// The value as the field shows it: a choice by its label.
+    pub(crate) fn shown_value(&self) -> &str {
+        let FieldKind::Select(choices) = &self.kind else { return &self.value };
+        let chosen = choices.iter().find(|it| it.value == self.value);
+        chosen.map_or(&self.value, |choice| &choice.label)
+    }
+
     /// The same, carried along unseen.
     pub(crate) fn hidden(self) -> Self {
         let kind = if self.is_checks() { FieldKind::HiddenList } else { FieldKind::Hidden };
@@ -169,7 +176,7 @@ impl FormField {
         Self::new(name, "", FieldKind::Hidden).value(value)
     }
 
-    /// True where its value has a line for each choice.
+    /// True if its value has a line for each choice.
     const fn is_checks(&self) -> bool {
         matches!(self.kind, FieldKind::Checks(_))
     }
@@ -179,7 +186,7 @@ impl FormField {
         self.value.lines().filter(|line| !line.is_empty()).collect()
     }
 
-    /// Id of the element that says what is wrong, or else what to write.
+    /// Id of the element with the refusal, or else with the hint.
     fn described_by(&self) -> String {
         match (&self.error, self.hint.is_empty()) {
             (Some(_), _) => format!("{}-error", self.name),

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The address carries the request key and the word of its form ([`FormWords`]). The rest is read from the request's record,
-//! which only its own sender has, and for [`SHOWN_FOR`] only, so that a kept or made-up address says nothing. Money has
+//! which only its own sender has, and for [`SHOWN_FOR`] only, so that a kept or made-up address has no flash. Money has
 //! the balance of now beside it.
 
 use std::time::Duration;
@@ -21,9 +21,9 @@ use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::kit::address::{noun, of_thing, with_query};
-use crate::kit::ask::SentFields;
 use crate::kit::cell::{Tone, money};
-use crate::kit::desk::Desk;
+use crate::kit::console_state::ConsoleState;
+use crate::kit::input::SentFields;
 use crate::kit::isolation::isolated;
 use crate::kit::page::Page;
 use crate::kit::section::Notice;
@@ -40,13 +40,17 @@ const WAYS_BACK: &[(UseCase, UseCase)] = &[
     (UseCase::WebhookDisable, UseCase::WebhookEnable),
 ];
 
-/// Address of the page that follows a change, which says what was done.
+/// Address of the page that follows a change, with its result.
 pub(crate) fn address(next: &str, key: &str, form: Option<FormWords>) -> String {
     with_query(next, &[(DONE, Some(key)), (DID, form.map(FormWords::word))])
 }
 
 /// Puts the flash of its address above a page.
-pub(crate) async fn show(State(desk): State<Desk>, request: Request, next: Next) -> Response {
+pub(crate) async fn show(
+    State(shared): State<ConsoleState>,
+    request: Request,
+    next: Next,
+) -> Response {
     let query = SentFields::parse(request.uri().query().unwrap_or_default().as_bytes());
     let key = query.get(DONE).and_then(|key| Uuid::try_parse(key).ok()).map(CommandKey::from);
     let form = query.get(DID).and_then(FormWords::named);
@@ -56,7 +60,7 @@ pub(crate) async fn show(State(desk): State<Desk>, request: Request, next: Next)
         return answer;
     };
     if let Some(page) = answer.extensions_mut().get_mut::<Page>() {
-        match of_key(&desk.accounts, &visitor, key, form).await {
+        match of_key(&shared.accounts, &visitor, key, form).await {
             Ok(notice) => page.sections.splice(0..0, notice.map(Into::into)).for_each(drop),
             Err(failure) => tracing::debug!(failure.message, "a change has no flash"),
         }
@@ -86,7 +90,7 @@ fn is_shown(record: &RequestRecord, form: FormWords, now: Timestamp) -> bool {
     is_fresh && record.things.iter().any(|thing| form.is_of(*thing))
 }
 
-/// What a request did: the amount that moved and the balance of now, or the resource and its verb; and ways on.
+/// Result of a request: the amount that moved and the balance of now, or the resource and its verb; and ways on.
 pub(crate) async fn notice(
     accounts: &Accounts,
     visitor: &Visitor,

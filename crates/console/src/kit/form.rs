@@ -1,23 +1,23 @@
-//! Forms: what they ask for, and what they do, once.
+//! Forms: their fields, and their change, which is made once.
 //!
 //! ```text
 //! GET /x            ─▶ 303 to /x?key=K, a fresh request key
-//! GET /x?key=K      ─▶ the form; where K is bound, what it did and a link to a new form
+//! GET /x?key=K      ─▶ the form; if K is bound, its result and a link to a new form
 //! POST /x?key=K     ─▶ the change under K, then 303 to GET /x?key=K
 //!      what moves money: 303 to its review, GET /x?key=K&review=…, whose button makes the change
 //! ```
 //!
 //! The address of a form carries its request key. So a double click, *back* and a reload are one change: they
-//! send the same key, and the book answers it again. A change that tells a secret is answered at once, since
-//! nobody can be told it later; whoever sends it again is told that it was told.
+//! send the same key, and the book answers it again. A change that shows a secret is answered at once, since
+//! no later page can show it; the same form sent again reports that it was shown.
 //!
 //! A form that moves money shows what it will do before it does it: the first sending is a rehearsal, and the
 //! second one carries what the first one had, with `confirm`. The review has an address, so that *back* and a
-//! reload never ask whether something is sent again. Only the console's own form leads to one: under a link from
-//! elsewhere nothing is filled in. Where a browser does not say what led it here, the review is the answer to the
+//! reload never send a form again. Only the console's own form leads to one: under a link from
+//! elsewhere no field is filled in. If a browser does not send its referrer, the review is the answer to the
 //! form itself.
 //!
-//! Errors stay on the form, beside their field, and nothing that was written is lost, passwords excepted.
+//! Errors stay on the form, beside their field, with all values that were written but passwords.
 //!
 //! Never: a change without a request key, or under a key that the form's address does not name.
 
@@ -33,11 +33,11 @@ use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::kit::address::{noun, of_thing, with_query};
-use crate::kit::ask::{SentFields, form};
 use crate::kit::cell::{Cell, Tone};
-use crate::kit::desk::Desk;
+use crate::kit::console_state::ConsoleState;
 use crate::kit::field::{FieldKind, FormField, put_beside};
 use crate::kit::flash;
+use crate::kit::input::{SentFields, form};
 use crate::kit::isolation::isolated;
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Form, Notice, Section};
@@ -102,14 +102,14 @@ impl FormFrame {
 pub(crate) struct FormOutcome {
     /// Facts of the change: shown in a review, and beside a secret.
     pub(crate) sections: Vec<Section>,
-    /// Page to go to; unset: the form's own, which says what it did.
+    /// Page to go to; unset: the form's own, with its result.
     pub(crate) next: Option<String>,
-    /// True where the sections tell what nobody can be told again.
+    /// True if the sections show a secret, which no later page can show.
     pub(crate) is_told_once: bool,
 }
 
 impl FormOutcome {
-    /// A change without anything to show beside its things.
+    /// A change without sections of its own.
     pub(crate) const fn done() -> Self {
         Self { sections: Vec::new(), next: None, is_told_once: false }
     }
@@ -120,7 +120,7 @@ impl FormOutcome {
         self
     }
 
-    /// The same, telling a secret.
+    /// The same with a secret.
     pub(crate) const fn telling_once(mut self) -> Self {
         self.is_told_once = true;
         self
@@ -146,7 +146,7 @@ pub(crate) trait FormPage: Send + Sync + Sized + 'static {
     const IS_REVIEWED: bool = false;
     /// Words of a form that shares its use case with another one; unset: those of the use case.
     const WORDS: Option<FormWords> = None;
-    /// Fields that identify somebody. No digest has anything of them, because it outlives their erasure.
+    /// Fields that identify a person. No digest contains them, because it outlives their erasure.
     const PRIVATE: &'static [&'static str] = &[];
 
     /// Reads what the form is about.
@@ -160,7 +160,7 @@ pub(crate) trait FormPage: Send + Sync + Sized + 'static {
 }
 
 /// Both methods of a form, for visitors that have its use case; the use case itself judges again.
-pub(crate) fn methods<F: FormPage>(use_case: UseCase) -> MethodRouter<Desk> {
+pub(crate) fn methods<F: FormPage>(use_case: UseCase) -> MethodRouter<ConsoleState> {
     get(move |visit| show::<F>(visit, use_case))
         .post(move |visit, request| send::<F>(visit, request, use_case))
 }
@@ -252,19 +252,19 @@ fn frame<F: FormPage>(form: &F, use_case: UseCase) -> Result<FormFrame, Failure>
     Ok(form.frame(FormFrame::new(words)))
 }
 
-/// Address that says what a form did.
+/// Address of the result of a form.
 fn done_address(visit: &Visit, key: CommandKey) -> String {
     with_query(&visit.path, &[(KEY, Some(&key_text(key)))])
 }
 
-/// True where what was chosen is no choice any more, such as a role that the form has ended.
+/// True if the chosen value is not a choice any more, such as a role that the form has ended.
 fn is_choice_gone(frame: &FormFrame, failure: &Failure) -> bool {
     let of_failure = |field: &&FormField| Some(field.name) == failure.field.as_deref();
     let field = frame.fields.iter().find(of_failure);
     field.is_some_and(|field| matches!(field.kind, FieldKind::Select(_)))
 }
 
-/// The way to what a form did, where its key is bound: a second click may find nothing any more of what the first one
+/// The address of the result of a form, if its key is bound: a second click may no longer find what the first one
 /// has ended, and is no failure.
 async fn done_before(visit: &Visit, key: CommandKey) -> Result<Option<Response>, Failure> {
     let bound = visit.accounts().request_record(visit.principal(), key).await?;
@@ -305,19 +305,19 @@ fn key_text(key: CommandKey) -> String {
 }
 
 /// The request of a change: bound to the form's path and to all fields but the confirmation and those
-/// that identify somebody.
+/// that identify a person.
 fn change<F: FormPage>(
     visit: &Visit,
     key: CommandKey,
     fields: &SentFields,
 ) -> Result<Request, Failure> {
     let reason: Option<Reason> = fields.read("reason")?;
-    let is_told = |name: &str| name != CONFIRM && !F::PRIVATE.contains(&name);
-    let mut told: Vec<_> = fields.iter().filter(|(name, _)| is_told(name)).collect();
-    told.sort_unstable();
+    let is_bound = |name: &str| name != CONFIRM && !F::PRIVATE.contains(&name);
+    let mut bound: Vec<_> = fields.iter().filter(|(name, _)| is_bound(name)).collect();
+    bound.sort_unstable();
     let form = [b"form".as_slice(), visit.path.as_bytes()];
     let (mut parts, mut present) = (form.to_vec(), form.to_vec());
-    for (name, value) in told {
+    for (name, value) in bound {
         let field = [name.as_bytes(), value.trim().as_bytes()];
         parts.extend(field);
         // A version that adds a field sends it empty, and one before does not send it.
@@ -359,7 +359,7 @@ fn address(visit: &Visit) -> String {
     with_query(&visit.path, &params(visit, &[REVIEW]))
 }
 
-/// Address of the review of these fields, for a browser that says there what led to it.
+/// Address of the review of these fields, for a browser that sends its referrer.
 fn review_address(visit: &Visit, fields: &SentFields) -> Option<String> {
     let mut packed = form_urlencoded::Serializer::new(String::new());
     let packed = packed.extend_pairs(fields.iter()).finish();
@@ -386,7 +386,7 @@ fn review_page(visit: &Visit, frame: FormFrame, sent: &SentFields, applied: Form
     page.section(Form { action: address(visit), fields: hidden, submit, is_grave })
 }
 
-/// What the request of a form did.
+/// Result of the request of a form.
 async fn flash_of(
     visit: &Visit,
     record: &RequestRecord,

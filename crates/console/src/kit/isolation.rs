@@ -1,5 +1,5 @@
 //! Isolation of texts that people typed: a name in Arabic or Hebrew, or an old one with a control of the direction, is
-//! shown as it is and changes nothing around it.
+//! shown as it is, without an effect on the text around it.
 //!
 //! | place of the text | isolation |
 //! |---|---|

@@ -6,12 +6,12 @@ use holdfast_domain::Timestamp;
 use holdfast_wire::api::{moment, rfc3339};
 
 use crate::failure::Failure;
-use crate::kit::ask::SentFields;
+use crate::kit::input::SentFields;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 const HOUR_MICROS: i64 = 3_600_000_000;
 
-/// Reads a moment, where there is one: a day, a minute of one, or a moment of RFC 3339.
+/// Reads an optional moment: a day, a minute of one, or a moment of RFC 3339.
 pub(crate) fn read(fields: &SentFields, name: &str) -> Result<Option<Timestamp>, Failure> {
     let Some(text) = fields.get(name) else { return Ok(None) };
     let spelled = match text.len() {

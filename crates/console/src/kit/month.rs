@@ -6,7 +6,7 @@ use holdfast_domain::limits::Counter;
 use holdfast_wire::api;
 
 use crate::failure::Failure;
-use crate::kit::ask::SentFields;
+use crate::kit::input::SentFields;
 
 /// Parameter of a month.
 pub(crate) const MONTH: &str = "month";
@@ -25,7 +25,7 @@ impl Month {
         Self { start: counter.window(at), end: counter.window_end(at).unwrap_or(at) }
     }
 
-    /// The month that a query asks for, or the one of now.
+    /// The month of a query, or the present one.
     pub(crate) fn asked(query: &SentFields, now: Timestamp) -> Result<Self, Failure> {
         let Some(text) = query.get(MONTH) else { return Ok(Self::of(now)) };
         let first = api::moment(&format!("{text}-01")).filter(|_| text.len() == "2026-11".len());

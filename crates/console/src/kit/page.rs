@@ -20,9 +20,9 @@ pub(crate) struct Page {
     pub(crate) intro: String,
     /// Pages that this one is within.
     pub(crate) crumbs: Vec<Link>,
-    /// Links to forms of this thing.
+    /// Links to forms of the resource.
     pub(crate) actions: Vec<Link>,
-    /// Links to forms that take something away or end it: in a menu, apart from the others.
+    /// Links to forms that suspend, revoke or end: in a menu, apart from the others.
     pub(crate) dangers: Vec<Link>,
     pub(crate) sections: Vec<Section>,
     /// Failure that the page answers with.
@@ -66,7 +66,7 @@ impl Page {
         self
     }
 
-    /// The same with a link to what can be done, where `may` is true.
+    /// The same with a link to a form, if `may` is true.
     pub(crate) fn action(mut self, may: bool, text: &str, href: impl Into<String>) -> Self {
         if may {
             self.actions.push(Link::new(text, href));
@@ -82,7 +82,7 @@ impl Page {
         }
     }
 
-    /// The same with a link to what takes something away, where `may` is true.
+    /// The same with a link to a form that suspends, revokes or ends, if `may` is true.
     pub(crate) fn danger(mut self, may: bool, text: &str, href: impl Into<String>) -> Self {
         if may {
             self.dangers.push(Link::new(text, href));
@@ -95,7 +95,7 @@ impl Page {
         self
     }
 
-    /// The same with a filter and what it found; where a field of it cannot be read, with that said beside the field
+    /// The same with a filter and its results; if a field of it cannot be read, with the refusal beside the field
     /// in the place of rows. Any other failure is a page of its own.
     pub(crate) fn narrowed(
         self,

@@ -9,7 +9,7 @@ use http::StatusCode;
 
 use crate::failure::Failure;
 use crate::kit::address::with_query;
-use crate::kit::ask::SentFields;
+use crate::kit::input::SentFields;
 use crate::kit::visit::Visit;
 
 /// Rows on a page.

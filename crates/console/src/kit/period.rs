@@ -6,8 +6,8 @@ use holdfast_domain::limits::Counter;
 
 use crate::failure::Failure;
 use crate::kit::address::with_query;
-use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
+use crate::kit::input::SentFields;
 use crate::kit::moment::{self, day_after, day_of, days_before, hour_after};
 use crate::kit::paging::AFTER;
 use crate::kit::section::Choices;

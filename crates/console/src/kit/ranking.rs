@@ -30,7 +30,7 @@ pub(crate) struct Ranking {
 }
 
 impl Ranking {
-    /// So many of the largest by value, whatever their order.
+    /// So many of the largest by value, in any order.
     pub(crate) fn new(
         title: &str,
         currency: Currency,

@@ -1,21 +1,23 @@
-//! Sections: the kinds of things that a page has, each with one template.
+//! Sections: the parts of a page, each with one template.
 //!
 //! | kind | what it shows |
 //! |---|---|
-//! | [`Facts`] | names and values of one thing |
-//! | [`Table`] | rows, with a link to the next page and what to do where there are none |
+//! | [`Facts`] | names and values of one resource |
+//! | [`Table`] | rows, with a link to the next page and an empty state |
 //! | [`TimeChart`], [`Ranking`], [`Tiles`] | values over time, the largest values, numbers of the first screen |
 //! | [`Choices`] | links of which one is chosen |
+//! | [`Checklist`] | first steps, done or to be done |
 //! | [`Filter`] | a form that narrows a list: its query is the address of what it shows |
-//! | [`Form`] | a form that changes something |
+//! | [`Form`] | a form that changes a resource |
 //! | [`Notice`] | a sentence that must be read |
-//! | [`Snippet`] | text to copy: a secret that is told once, a command, an example |
+//! | [`Snippet`] | text to copy: a secret that is shown once, a command, an example |
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use askama::Template;
 
+use crate::kit::address::with_query;
 use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::ranking::Ranking;
@@ -31,6 +33,7 @@ pub(crate) enum Section {
     Ranking(Ranking),
     Tiles(Tiles),
     Choices(Choices),
+    Checklist(Checklist),
     Filter(Filter),
     Form(Box<Form>),
     Notice(Notice),
@@ -46,6 +49,7 @@ impl fmt::Display for Section {
             Self::Ranking(ranking) => ranking.fmt(f),
             Self::Tiles(tiles) => tiles.fmt(f),
             Self::Choices(choices) => choices.fmt(f),
+            Self::Checklist(checklist) => checklist.fmt(f),
             Self::Filter(filter) => filter.fmt(f),
             Self::Form(form) => form.fmt(f),
             Self::Notice(notice) => notice.fmt(f),
@@ -65,7 +69,7 @@ macro_rules! sections {
     )+};
 }
 
-sections! { Facts, Table, TimeChart, Ranking, Tiles, Choices, Filter, Notice, Snippet }
+sections! { Facts, Table, TimeChart, Ranking, Tiles, Choices, Checklist, Filter, Notice, Snippet }
 
 impl From<Form> for Section {
     fn from(form: Form) -> Self {
@@ -73,7 +77,7 @@ impl From<Form> for Section {
     }
 }
 
-/// Names and values of one thing.
+/// Names and values of one resource.
 #[derive(Debug, Clone, Template)]
 #[template(path = "facts.html")]
 pub(crate) struct Facts {
@@ -102,17 +106,36 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Vec<Cell>>,
     /// Sums of all rows, of those on other pages too.
     pub(crate) total: Vec<Cell>,
-    /// Sentence in the place of rows, which says what to do next.
+    /// Sentence of the empty state, with the next step.
     pub(crate) empty: String,
     /// Links beneath: the next page, the rows behind, a file.
     pub(crate) links: Vec<Link>,
+    /// Sorting of each column, for those that can be sorted by.
+    sorts: Vec<Option<SortLink>>,
+}
+
+/// Way to the rows in the order of a column.
+#[derive(Debug, Clone)]
+pub(crate) struct SortLink {
+    pub(crate) href: String,
+    /// Present order by the column, as ARIA names it; empty if the rows have another order.
+    pub(crate) order: &'static str,
 }
 
 impl Table {
     pub(crate) fn new(title: &str, head: &[&str], rows: Vec<Vec<Cell>>, empty: &str) -> Self {
         let head = head.iter().map(|name| (*name).to_owned()).collect();
         let (title, empty) = (title.to_owned(), empty.to_owned());
-        Self { title, head, kept: Vec::new(), rows, total: Vec::new(), empty, links: Vec::new() }
+        Self {
+            title,
+            head,
+            kept: Vec::new(),
+            rows,
+            total: Vec::new(),
+            empty,
+            links: Vec::new(),
+            sorts: Vec::new(),
+        }
     }
 
     /// The same whose columns under these heads stand on every screen.
@@ -125,13 +148,22 @@ impl Table {
         Self { total, ..self }
     }
 
+    /// The same with the sorting of its columns, in their order.
+    pub(crate) fn sorts(self, sorts: Vec<Option<SortLink>>) -> Self {
+        Self { sorts, ..self }
+    }
+
+    fn sort(&self, column: &usize) -> Option<&SortLink> {
+        self.sorts.get(*column).and_then(Option::as_ref)
+    }
+
     /// The same with a link beneath.
     pub(crate) fn link(mut self, link: Link) -> Self {
         self.links.push(link);
         self
     }
 
-    /// The same with a link to the next page, where there is one.
+    /// The same with a link to the next page, if there is one.
     pub(crate) fn next(self, address: Option<String>) -> Self {
         match address {
             Some(address) => self.link(Link::new("Next page", address)),
@@ -198,6 +230,15 @@ pub(crate) struct Choices {
     pub(crate) links: Vec<(Link, bool)>,
 }
 
+/// First steps of an installation.
+#[derive(Debug, Clone, Template)]
+#[template(path = "checklist.html")]
+pub(crate) struct Checklist {
+    pub(crate) title: String,
+    /// Links to the steps, and true for those that are done.
+    pub(crate) steps: Vec<(Link, bool)>,
+}
+
 /// Form that narrows a list: sent by GET, so that its address can be kept and shared.
 #[derive(Debug, Clone, Template)]
 #[template(path = "filter.html")]
@@ -211,6 +252,21 @@ pub(crate) struct Filter {
 const FIELDS_SHOWN: usize = 3;
 
 impl Filter {
+    /// Values that narrow the list, each with the address of the list without it.
+    fn chips(&self) -> Vec<Link> {
+        let is_chip = |field: &&FormField| {
+            field.kind != FieldKind::Hidden && !field.is_required && !field.value.is_empty()
+        };
+        let chip = |field: &FormField| {
+            let others = self.fields.iter().filter(|other| other.name != field.name);
+            let others: Vec<_> =
+                others.map(|other| (other.name, Some(other.value.as_str()))).collect();
+            let text = format!("{}: {}", field.label, field.shown_value());
+            Link::new(text, with_query(&self.action, &others))
+        };
+        self.fields.iter().filter(is_chip).map(chip).collect()
+    }
+
     fn shown(&self) -> &[FormField] {
         self.fields.get(..self.fold()).unwrap_or(&self.fields)
     }
@@ -279,6 +335,7 @@ impl Snippet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::field::Choice;
 
     #[test]
     fn a_filter_folds_its_rest_unless_it_is_in_use() {
@@ -297,6 +354,50 @@ mod tests {
         used[4] = used[4].clone().value("7");
         assert!(filter(used).to_string().contains("<details open>"));
         assert!(!filter(fields[..4].to_vec()).to_string().contains("<details"));
+    }
+
+    #[test]
+    fn a_value_that_narrows_is_a_chip_that_takes_it_away() {
+        let states =
+            FieldKind::Select(vec![Choice::new("", "Any"), Choice::new("low", "Runs low")]);
+        let filter = Filter {
+            action: "/x".to_owned(),
+            fields: vec![
+                FormField::optional("name", "Name", FieldKind::Text).value("a&b"),
+                FormField::optional("state", "State", states).value("low"),
+                FormField::optional("key", "API key", FieldKind::Text),
+                FormField::optional("period", "Period", FieldKind::Hidden).value("7d"),
+            ],
+            submit: "Filter".to_owned(),
+        };
+        let chips = filter.chips();
+        let chips: Vec<_> = chips.iter().map(|it| (it.text.as_str(), it.href.as_str())).collect();
+        assert_eq!(
+            chips,
+            [
+                ("Name: a&b", "/x?state=low&period=7d"),
+                ("State: Runs low", "/x?name=a%26b&period=7d")
+            ]
+        );
+        assert_eq!(filter.to_string().matches("class=\"chip\"").count(), 2);
+    }
+
+    #[test]
+    fn a_step_that_is_done_has_no_link() {
+        let steps = vec![(Link::new("Create", "/new"), true), (Link::new("Issue", "/keys"), false)];
+        let html = Checklist { title: "First steps".to_owned(), steps }.to_string();
+        assert!(!html.contains("href=\"/new\"") && html.contains("href=\"/keys\""), "{html}");
+        assert!(html.contains(">done</span> Create") && html.contains(">open</span>"), "{html}");
+    }
+
+    #[test]
+    fn a_head_that_sorts_says_its_order_and_leads_to_the_other() {
+        let rows = || vec![vec![Cell::text("a"), Cell::count(1)]];
+        let sorts =
+            vec![None, Some(SortLink { href: "/x?sort=-n".to_owned(), order: "descending" })];
+        let table = Table::new("T", &["Name", "N"], rows(), "").sorts(sorts).to_string();
+        let head = "<th scope=\"col\" class=\"number\" aria-sort=\"descending\"><a href=\"/x?sort=-n\">N</a></th>";
+        assert!(table.contains(head) && table.contains("<th scope=\"col\">Name</th>"), "{table}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The frame around every page: head, navigation by what the visitor may see, the page, foot.
 //!
 //! A handler's answer has its [`Page`] beside it; the shell renders it and puts the headers on that every answer of
-//! the console has. So a page knows nothing of navigation, and no handler forgets a header.
+//! the console has. So a page is independent of navigation, and no handler forgets a header.
 //!
 //! Never: a style or a script within the page, or one from elsewhere. The policy would not run them.
 
@@ -19,13 +19,13 @@ use http::header::{
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 
 use crate::audience::Audience;
-use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
-use crate::kit::desk::{Brand, ConsoleOptions, Desk};
+use crate::kit::console_state::{Brand, ConsoleOptions, ConsoleState};
+use crate::kit::input::SentFields;
 use crate::kit::page::Page;
 use crate::kit::visitor::Visitor;
 
-/// Policy of pages: they load their own things, and nobody frames them.
+/// Policy of pages: they load only from the console, and in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
 
@@ -68,8 +68,8 @@ pub(crate) struct ShellState {
 }
 
 impl ShellState {
-    pub(crate) fn new(desk: &Desk, navigation: Navigation) -> Self {
-        Self { navigation, options: Arc::clone(&desk.options) }
+    pub(crate) fn new(shared: &ConsoleState, navigation: Navigation) -> Self {
+        Self { navigation, options: Arc::clone(&shared.options) }
     }
 }
 
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn danger_stands_in_the_menu_more_apart_from_the_actions() {
-        let options = crate::tests::site::desk_options();
+        let options = crate::tests::site::shared_options();
         let shown = |page: Page| {
             let brand = ShownBrand::new(&options, None);
             let (sought, docs) = (String::new(), String::new());

@@ -26,7 +26,7 @@ const TOP: i128 = 8;
 /// Distance of two grid lines. There are four, and the line of zero.
 const GRID: i128 = 50;
 const GRID_LINES: i128 = 4;
-/// Distance in micros if there is nothing to draw.
+/// Distance in micros if all values are zero.
 const EMPTY_STEP: i128 = 250_000;
 /// Dates below the chart, if there are so many periods.
 const DATES: usize = 6;

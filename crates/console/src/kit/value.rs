@@ -1,4 +1,4 @@
-//! Values of forms that have a bound: amounts, limits, moments. Each is read from its field, or said to be wrong beside
+//! Values of forms that have a bound: amounts, limits, moments. Each is read from its field, or refused beside
 //! it, and written back into it as it was read.
 //!
 //! Never: an amount through a float, or a limit that is none because it was misspelled.
@@ -9,11 +9,11 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::api;
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::ask::SentFields;
 use crate::kit::cell::money;
 use crate::kit::field::{Choice, FieldKind};
+use crate::kit::input::SentFields;
 
-/// A limit that is counted: at least one, or nothing would ever run.
+/// A limit that is counted: at least one, or no request would ever run.
 pub(crate) fn count(sent: &SentFields, name: &str) -> Result<Option<u64>, Failure> {
     let bad = || {
         let message =
@@ -25,7 +25,7 @@ pub(crate) fn count(sent: &SentFields, name: &str) -> Result<Option<u64>, Failur
     count.map(Some).ok_or_else(bad)
 }
 
-/// An amount that is nothing or more.
+/// An amount of zero or more.
 pub(crate) fn threshold(sent: &SentFields, name: &str) -> Result<Option<Micros>, Failure> {
     let amount: Option<Micros> = sent.read(name)?;
     let bad = || Failure::field(name, "Write an amount of 0 or more, or nothing.");

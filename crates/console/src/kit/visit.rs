@@ -6,16 +6,16 @@ use holdfast_domain::admin::UseCase;
 use http::request::Parts;
 use uuid::Uuid;
 
-use crate::door::{Doorway, FETCH_SITE, once};
 use crate::failure::Failure;
-use crate::kit::ask::{Id, SentFields};
-use crate::kit::desk::Desk;
+use crate::kit::console_state::ConsoleState;
+use crate::kit::input::{Id, SentFields};
 use crate::kit::visitor::Visitor;
+use crate::request_origin::{FETCH_SITE, RequestOrigin, once};
 
 /// Request of a signed-in visitor.
 #[derive(Debug, Clone)]
 pub(crate) struct Visit {
-    pub(crate) desk: Desk,
+    pub(crate) shared: ConsoleState,
     pub(crate) visitor: Visitor,
     /// Path of the page.
     pub(crate) path: String,
@@ -26,7 +26,7 @@ pub(crate) struct Visit {
     pub(crate) query: SentFields,
     /// Beginning of the links that are given to others.
     pub(crate) origin: String,
-    /// True if the browser says that a page of the console led here.
+    /// True if the referrer is a page of the console.
     pub(crate) is_own: bool,
 }
 
@@ -37,7 +37,7 @@ impl Visit {
     }
 
     pub(crate) const fn accounts(&self) -> &Accounts {
-        &self.desk.accounts
+        &self.shared.accounts
     }
 
     pub(crate) const fn principal(&self) -> &Principal {
@@ -49,18 +49,21 @@ impl Visit {
     }
 }
 
-impl FromRequestParts<Desk> for Visit {
+impl FromRequestParts<ConsoleState> for Visit {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, desk: &Desk) -> Result<Self, Failure> {
-        let visitor = Visitor::from_request_parts(parts, desk).await?;
-        let id = Id::from_request_parts(parts, desk).await.ok().map(|Id(id)| id);
+    async fn from_request_parts(parts: &mut Parts, shared: &ConsoleState) -> Result<Self, Failure> {
+        let visitor = Visitor::from_request_parts(parts, shared).await?;
+        let id = Id::from_request_parts(parts, shared).await.ok().map(|Id(id)| id);
         let query = SentFields::parse(parts.uri.query().unwrap_or_default().as_bytes());
-        let origin = parts.extensions.get().map(|door: &Doorway| door.origin.clone());
+        let origin = parts
+            .extensions
+            .get()
+            .map(|request_origin: &RequestOrigin| request_origin.origin.clone());
         let origin = origin.unwrap_or_default();
         let is_own = once(&parts.headers, &FETCH_SITE) == Some("same-origin");
         let verb = parts.extensions.get().copied();
-        let (desk, path) = (desk.clone(), parts.uri.path().to_owned());
-        Ok(Self { desk, visitor, path, id, verb, query, origin, is_own })
+        let (shared, path) = (shared.clone(), parts.uri.path().to_owned());
+        Ok(Self { shared, visitor, path, id, verb, query, origin, is_own })
     }
 }

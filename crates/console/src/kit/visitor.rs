@@ -1,4 +1,4 @@
-//! The visitor of a page: their principal, and what the pages say of them.
+//! The visitor of a page: their principal and their address.
 
 use axum::extract::{FromRequestParts, OptionalFromRequestParts};
 use holdfast_accounts::{Principal, SignedIn};

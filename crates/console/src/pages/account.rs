@@ -1,6 +1,6 @@
 //! The visitor's own account: the role in use, their sessions, their password.
 //!
-//! Never: a thing of another person. A session that is none of theirs stays, and nobody is told of it.
+//! Never: a resource of another person. A session of another person stays, and its id is as unknown as any.
 
 use askama::Template;
 use axum::extract::{Request as HttpRequest, State};
@@ -12,23 +12,23 @@ use holdfast_domain::admin::{Authority, BrowserMark, Session};
 use uuid::Uuid;
 
 use crate::cookie;
-use crate::door::Doorway;
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::ask::{Id, form};
 use crate::kit::cell::{Cell, Tone};
-use crate::kit::desk::Desk;
+use crate::kit::console_state::ConsoleState;
 use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::input::{Id, form};
 use crate::kit::page::Page;
 use crate::kit::section::Form;
 use crate::kit::section::{Facts, Table};
 use crate::kit::visitor::CurrentSession;
 use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::{PlainForm, new_password};
+use crate::request_origin::RequestOrigin;
 
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/account.txt")]
-enum Text {
+enum AccountText {
     #[template(block = "password")]
     Password,
     #[template(block = "sign_out")]
@@ -36,12 +36,12 @@ enum Text {
 }
 
 pub(crate) async fn show(
-    State(desk): State<Desk>,
-    door: Doorway,
+    State(shared): State<ConsoleState>,
+    request_origin: RequestOrigin,
     CurrentSession(signed_in): CurrentSession,
 ) -> Result<Page, Failure> {
-    let sessions = desk.accounts.sessions_of(&signed_in).await?;
-    let browsers = desk.accounts.browsers_of(&signed_in).await?;
+    let sessions = shared.accounts.sessions_of(&signed_in).await?;
+    let browsers = shared.accounts.browsers_of(&signed_in).await?;
     let person = &signed_in.person;
     let facts = vec![
         ("E-mail address", Cell::text(shown(person.email.as_ref()))),
@@ -58,7 +58,7 @@ pub(crate) async fn show(
         is_grave: false,
     };
     Ok(Page::new("Your account")
-        .action(roles(&door, &signed_in).count() > 1, "Use another role", "/account/role")
+        .action(roles(&request_origin, &signed_in).count() > 1, "Use another role", "/account/role")
         .action(true, "Change the password", "/account/password")
         .section(Facts::new("", facts))
         .action(true, "Sign out everywhere", "/account/sign-out")
@@ -99,78 +99,85 @@ fn known_browsers(browsers: &[BrowserMark]) -> Table {
 }
 
 /// Roles of the person that may be used here.
-fn roles<'a>(door: &'a Doorway, signed_in: &'a SignedIn) -> impl Iterator<Item = Authority> + 'a {
+fn roles<'a>(
+    request_origin: &'a RequestOrigin,
+    signed_in: &'a SignedIn,
+) -> impl Iterator<Item = Authority> + 'a {
     let roles = signed_in.grants.iter().map(|grant| grant.authority);
-    roles.filter(|authority| door.audience.admits(authority.role))
+    roles.filter(|authority| request_origin.audience.admits(authority.role))
 }
 
 fn below(title: &str) -> Page {
     Page::new(title).below("Your account", "/account")
 }
 
-pub(crate) async fn show_role(door: Doorway, CurrentSession(signed_in): CurrentSession) -> Page {
-    role_sheet(&door, &signed_in).page()
+pub(crate) async fn show_role(
+    request_origin: RequestOrigin,
+    CurrentSession(signed_in): CurrentSession,
+) -> Page {
+    role_form(&request_origin, &signed_in).page()
 }
 
-fn role_sheet(door: &Doorway, signed_in: &SignedIn) -> PlainForm {
+fn role_form(request_origin: &RequestOrigin, signed_in: &SignedIn) -> PlainForm {
     let choice = |authority: Authority| Choice::new(authority.to_string(), authority.to_string());
-    let choices = roles(door, signed_in).map(choice).collect();
+    let choices = roles(request_origin, signed_in).map(choice).collect();
     let used = signed_in.session.authority.to_string();
     PlainForm::new(below("Use another role"), "/account/role", "Use it")
         .field(FormField::new("role", "Role", FieldKind::Select(choices)).value(used))
 }
 
 pub(crate) async fn send_role(
-    State(desk): State<Desk>,
-    door: Doorway,
+    State(shared): State<ConsoleState>,
+    request_origin: RequestOrigin,
     CurrentSession(signed_in): CurrentSession,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
     let chosen = fields.raw("role");
-    let chosen = roles(&door, &signed_in).find(|authority| authority.to_string() == chosen);
-    let chosen = chosen.ok_or(AccountsError::NotFound(ResourceKind::Grant))?;
-    let token = desk.accounts.choose_grant(&signed_in, chosen).await?;
+    let chosen =
+        roles(&request_origin, &signed_in).find(|authority| authority.to_string() == chosen);
+    let chosen = chosen.ok_or(AccountsError::NotFound(ThingKind::Grant))?;
+    let token = shared.accounts.choose_grant(&signed_in, chosen).await?;
     let mut answer = Redirect::to("/account").into_response();
-    desk.begin_session(answer.headers_mut(), &door, &token);
+    shared.begin_session(answer.headers_mut(), &request_origin, &token);
     Ok(answer)
 }
 
 pub(crate) async fn show_password() -> Page {
-    password_sheet().page()
+    password_form().page()
 }
 
-fn password_sheet() -> PlainForm {
-    let page = below("Change the password").intro(Text::Password.to_string());
+fn password_form() -> PlainForm {
+    let page = below("Change the password").intro(AccountText::Password.to_string());
     PlainForm::new(page, "/account/password", "Change it")
         .field(FormField::of(&members::OLD_PASSWORD, FieldKind::Password { is_new: false }))
         .new_password()
 }
 
 pub(crate) async fn send_password(
-    State(desk): State<Desk>,
-    door: Doorway,
+    State(shared): State<ConsoleState>,
+    request_origin: RequestOrigin,
     CurrentSession(signed_in): CurrentSession,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
-    let origin = door.sign_in_origin(&parts.headers);
+    let origin = request_origin.sign_in_origin(&parts.headers);
     let new = match new_password(&fields) {
         Ok(new) => new,
-        Err(failure) => return Ok(password_sheet().failed(&fields, failure).into_response()),
+        Err(failure) => return Ok(password_form().failed(&fields, failure).into_response()),
     };
     let changed = match fields.raw("old").parse() {
-        Ok(old) => desk.accounts.change_password(&signed_in, &old, &new, &origin).await,
+        Ok(old) => shared.accounts.change_password(&signed_in, &old, &new, &origin).await,
         Err(_bad) => Err(SignInError::Wrong),
     };
     let error = match changed {
         Ok(renewed) => {
             let mut answer = Redirect::to("/account").into_response();
-            desk.begin_session(answer.headers_mut(), &door, &renewed.token);
+            shared.begin_session(answer.headers_mut(), &request_origin, &renewed.token);
             if let Some(mark) = &renewed.mark {
-                cookie::put_mark(answer.headers_mut(), door.jar(), mark);
+                cookie::put_mark(answer.headers_mut(), request_origin.jar(), mark);
             }
             return Ok(answer);
         }
@@ -182,15 +189,15 @@ pub(crate) async fn send_password(
             error.into()
         }
     };
-    Ok(password_sheet().failed(&fields, failure).into_response())
+    Ok(password_form().failed(&fields, failure).into_response())
 }
 
 pub(crate) async fn show_session(
-    State(desk): State<Desk>,
+    State(shared): State<ConsoleState>,
     CurrentSession(signed_in): CurrentSession,
     Id(id): Id,
 ) -> Result<Page, Failure> {
-    let sessions = desk.accounts.sessions_of(&signed_in).await?;
+    let sessions = shared.accounts.sessions_of(&signed_in).await?;
     let found = sessions.into_iter().find(|session| session.id == SessionId::from(id));
     let session = found.ok_or_else(Failure::not_found)?;
     let facts = vec![
@@ -199,32 +206,32 @@ pub(crate) async fn show_session(
         ("Last request", Cell::moment(session.last_seen_at)),
     ];
     let page = below("End a session").section(Facts::new("", facts));
-    let sheet = PlainForm::new(page, format!("/account/sessions/{id}"), "End this session");
-    Ok(PlainForm { is_grave: true, ..sheet }.page())
+    let plain_form = PlainForm::new(page, format!("/account/sessions/{id}"), "End this session");
+    Ok(PlainForm { is_grave: true, ..plain_form }.page())
 }
 
 pub(crate) async fn send_session(
-    State(desk): State<Desk>,
+    State(shared): State<ConsoleState>,
     CurrentSession(signed_in): CurrentSession,
     Id(id): Id,
 ) -> Result<Response, Failure> {
-    desk.accounts.end_session(&signed_in, SessionId::from(id)).await?;
+    shared.accounts.end_session(&signed_in, SessionId::from(id)).await?;
     Ok(Redirect::to("/account").into_response())
 }
 
 pub(crate) async fn show_sign_out() -> Page {
-    let page = below("Sign out everywhere").intro(Text::SignOut.to_string());
-    let sheet = PlainForm::new(page, "/account/sign-out", "Sign out everywhere");
-    PlainForm { is_grave: true, ..sheet }.page()
+    let page = below("Sign out everywhere").intro(AccountText::SignOut.to_string());
+    let plain_form = PlainForm::new(page, "/account/sign-out", "Sign out everywhere");
+    PlainForm { is_grave: true, ..plain_form }.page()
 }
 
 pub(crate) async fn send_sign_out(
-    State(desk): State<Desk>,
-    door: Doorway,
+    State(shared): State<ConsoleState>,
+    request_origin: RequestOrigin,
     CurrentSession(signed_in): CurrentSession,
 ) -> Result<Response, Failure> {
-    desk.accounts.sign_out_everywhere(&signed_in).await?;
+    shared.accounts.sign_out_everywhere(&signed_in).await?;
     let mut answer = Redirect::to("/sign-in").into_response();
-    cookie::end(answer.headers_mut(), door.jar());
+    cookie::end(answer.headers_mut(), request_origin.jar());
     Ok(answer)
 }

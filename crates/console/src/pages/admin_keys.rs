@@ -21,7 +21,7 @@ use crate::pages::parts::reference::Names;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/admin_keys.txt")]
-enum Text {
+enum AdminKeysText {
     #[template(block = "empty")]
     Empty,
 }
@@ -41,7 +41,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let names = Names::read(&visit, listed.rows.iter().filter_map(wallet)).await?;
     let rows = listed.rows.iter().map(|key| row(key, &names, now)).collect();
     let head = ["Name", "Role", "Wallet", "State", "Ends", "Made"];
-    let empty = &Text::Empty.to_string();
+    let empty = &AdminKeysText::Empty.to_string();
     let states = [("", "All"), ("in_force", "In force"), ("ended", "Ended")];
     let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
     let field = FormField::optional(STATE, "State", FieldKind::Select(states))

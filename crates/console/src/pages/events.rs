@@ -18,7 +18,7 @@ use crate::pages::parts::reference::{self, Names, wallet_field};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/events.txt")]
-enum Text {
+enum EventsText {
     #[template(block = "empty")]
     Empty,
 }
@@ -41,7 +41,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let wallets = listed.rows.iter().filter_map(|event| event.wallet.map(ResourceId::Wallet));
     let names = Names::read(visit, wallets).await?;
     let rows = listed.rows.iter().map(|event| row(event, &names)).collect();
-    let empty = &Text::Empty.to_string();
+    let empty = &EventsText::Empty.to_string();
     Ok(Table::new("Newest first", &["Event", "When", "Wallet"], rows, empty).next(next))
 }
 

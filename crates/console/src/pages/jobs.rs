@@ -1,4 +1,4 @@
-//! Jobs: work that takes longer than a request. A verification says whether the book is well once it is whole.
+//! Jobs: work that takes longer than a request. A ledger check has a result once it is whole.
 
 pub(crate) mod forms;
 
@@ -20,7 +20,7 @@ use crate::pages::parts::node;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/jobs.txt")]
-enum Text {
+enum JobsText {
     #[template(block = "empty")]
     Empty,
 }
@@ -32,7 +32,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let pages = Pages::new(&visit, "/jobs", &visit.query);
     let listed = visit.accounts().jobs(visit.principal(), pages.request()?).await?;
     let rows = listed.rows.iter().map(row).collect();
-    let empty = &Text::Empty.to_string();
+    let empty = &JobsText::Empty.to_string();
     let next = pages.next(listed.next)?;
     let page = Page::new("Ledger checks")
         .form(&visit, UseCase::JobCreate, "/jobs/new")

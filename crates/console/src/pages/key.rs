@@ -1,10 +1,10 @@
 //! One API key: its limits beside what is used of them, what it used this month, its credentials in force, and what can
-//! be done with it. Never a secret: one is told once, by the form that makes it.
+//! be done with it. Never a secret: only the form that creates it shows it.
 
 pub(crate) mod credential;
 pub(crate) mod edit;
 mod grant;
-mod told;
+mod secret;
 
 use askama::Template;
 use holdfast_accounts::fields::members;
@@ -35,7 +35,7 @@ use crate::pages::parts::{api_key, refusal};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/key.txt")]
-enum Text {
+enum KeyText {
     #[template(block = "no_usage")]
     NoUsage,
 }
@@ -161,7 +161,7 @@ async fn month(visit: &Visit, key: &ApiKey, now: Timestamp) -> Result<Section, F
         period: Period { from: Some(begin), to: counter.window_end(now) },
         rows_max: None,
     };
-    let report = match visit.desk.usage(&visit.visitor, query, visit.desk.deadline()).await? {
+    let report = match visit.shared.usage(&visit.visitor, query, visit.shared.deadline()).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
             let address = format!("/keys/{}", key.id);
@@ -192,7 +192,7 @@ async fn month(visit: &Visit, key: &ApiKey, now: Timestamp) -> Result<Section, F
     if *shows_costs {
         head.push("Exposure");
     }
-    let empty = &Text::NoUsage.to_string();
+    let empty = &KeyText::NoUsage.to_string();
     let all = Link::new("All requests", format!("/operations?api_key={id}"));
     let began = Link::new("This month's requests", with_query("/operations", &own));
     let table = Table::new("This month", &head, rows.iter().map(row).collect(), empty);

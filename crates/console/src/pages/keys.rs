@@ -7,8 +7,8 @@ use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
 use holdfast_domain::admin::{ResourceId, UseCase};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::ask::SentFields;
 use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::input::SentFields;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Table};
@@ -19,7 +19,7 @@ use crate::pages::parts::reference::{self, Names, WALLET};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/keys.txt")]
-enum Text {
+enum KeysText {
     #[template(block = "empty")]
     Empty { may_issue: bool },
 }
@@ -44,7 +44,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     Page::new("API keys").form(&visit, UseCase::ApiKeyIssue, new).narrowed(narrowing(&visit), found)
 }
 
-/// The keys, and the wallet that they are of where the query names one.
+/// The keys, and their wallet if the query names one.
 async fn found(visit: &Visit) -> Result<(Option<WalletId>, Table), Failure> {
     let name = visit.query.sought(NAME, Name::sought)?;
     let wallet = reference::wallet(visit, &visit.query).await?;
@@ -78,10 +78,10 @@ fn narrowing(visit: &Visit) -> Filter {
     Filter { action: "/keys".to_owned(), fields, submit: "Narrow".to_owned() }
 }
 
-/// The rows, with the wallet of each for whoever sees more than one.
+/// The rows, with the wallet of each if the user sees more than one.
 async fn table(visit: &Visit, keys: &[ApiKeyListing]) -> Result<Table, Failure> {
     let now = visit.accounts().clock().await?;
-    let empty = &Text::Empty { may_issue: visit.may(UseCase::ApiKeyIssue) }.to_string();
+    let empty = &KeysText::Empty { may_issue: visit.may(UseCase::ApiKeyIssue) }.to_string();
     if visit.principal().only_wallet().is_some() {
         let rows = keys.iter().map(|key| row(&key.api_key, now)).collect();
         return Ok(Table::new("API keys", &HEAD, rows, empty));

@@ -1,9 +1,9 @@
 //! The page of a one-time link: an invitation, a new password, or the first owner.
 //!
-//! Shown as often as somebody looks, a scanner of mail among them, and used by POST alone, once. Whoever has a
-//! password uses it signed in; whoever has none sets one.
+//! Shown at every GET, also to a mail scanner, and used once, by POST. A person with a
+//! password uses it signed in; a person without one sets one.
 //!
-//! Never: the token in a log, or a session for whoever used a link. They sign in with what they set.
+//! Never: the token in a log, or a session for the user of a link, who signs in with the new password.
 
 use askama::Template;
 use axum::extract::{Path, Request as HttpRequest, State};
@@ -17,24 +17,24 @@ use http::StatusCode;
 
 use crate::audience::Audience;
 use crate::cookie;
-use crate::door::Doorway;
 use crate::failure::{Failure, RequestRefusal};
 use crate::kit::address::with_query;
-use crate::kit::ask::{SentFields, form};
 use crate::kit::cell::{Cell, Tone};
-use crate::kit::desk::Desk;
+use crate::kit::console_state::ConsoleState;
 use crate::kit::field::{FieldKind, FormField};
+use crate::kit::input::{SentFields, form};
 use crate::kit::isolation::isolated;
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice};
 use crate::kit::visitor::CurrentSession;
 use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::{PlainForm, new_password};
+use crate::request_origin::RequestOrigin;
 
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/link.txt")]
-enum Text {
+enum LinkText {
     #[template(block = "sign_in")]
     SignIn { email: String },
     #[template(block = "owner")]
@@ -42,32 +42,36 @@ enum Text {
 }
 
 pub(crate) async fn show(
-    State(desk): State<Desk>,
-    door: Doorway,
+    State(shared): State<ConsoleState>,
+    request_origin: RequestOrigin,
     session: Option<CurrentSession>,
     Path(token): Path<String>,
 ) -> Result<Page, Failure> {
     let token = read(&token)?;
-    let view = look(&desk, &door, &token).await?;
+    let view = look(&shared, &request_origin, &token).await?;
     if must_sign_in(&view, session.as_ref()) {
         return Ok(sign_in_first(&token, &view));
     }
-    Ok(sheet(&token, &view).page())
+    Ok(plain_form(&token, &view).page())
 }
 
 /// Purpose of a link. At the holders' own listener a link to another role is none.
-async fn look(desk: &Desk, door: &Doorway, token: &LinkToken) -> Result<LinkView, Failure> {
-    let view = desk.accounts.look_at_link(token).await?;
+async fn look(
+    shared: &ConsoleState,
+    request_origin: &RequestOrigin,
+    token: &LinkToken,
+) -> Result<LinkView, Failure> {
+    let view = shared.accounts.look_at_link(token).await?;
     let role = view.purpose.authority().map(|authority| authority.role);
-    if door.audience == Audience::Holders && role.is_some_and(|role| !role.is_holder()) {
+    if request_origin.audience == Audience::Holders && role.is_some_and(|role| !role.is_holder()) {
         return Err(RequestRefusal::LinkForOperators.into());
     }
     Ok(view)
 }
 
 pub(crate) async fn send(
-    State(desk): State<Desk>,
-    door: Doorway,
+    State(shared): State<ConsoleState>,
+    request_origin: RequestOrigin,
     session: Option<CurrentSession>,
     Path(token): Path<String>,
     request: HttpRequest,
@@ -76,59 +80,60 @@ pub(crate) async fn send(
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
     let signed_in = session.as_ref().map(|CurrentSession(signed_in)| signed_in.person.id);
-    let origin = door.sign_in_origin(&parts.headers);
+    let origin = request_origin.sign_in_origin(&parts.headers);
     let done = |person| {
         Redirect::to(if signed_in == Some(person) { "/account" } else { "/sign-in" })
             .into_response()
     };
-    let view = match look(&desk, &door, &token).await {
+    let view = match look(&shared, &request_origin, &token).await {
         Ok(view) if must_sign_in(&view, session.as_ref()) => {
             return Ok(sign_in_first(&token, &view).into_response());
         }
         Ok(view) => view,
         Err(failure) => {
-            return again(&desk, &origin, &token, &fields, signed_in)
+            return again(&shared, &origin, &token, &fields, signed_in)
                 .await
                 .map(done)
                 .ok_or(failure);
         }
     };
-    match accept(&desk, &token, &view, &fields, signed_in).await {
+    match accept(&shared, &token, &view, &fields, signed_in).await {
         Ok(UsedLink { person, password }) => {
             let mut answer = done(person);
             if let Some(password) = password {
                 // The next sign-in from here waits for no failures of strangers.
-                let mark = desk.accounts.mark_browser(person, &password, door.client).await;
+                let mark =
+                    shared.accounts.mark_browser(person, &password, request_origin.client).await;
                 if let Some(mark) = mark {
-                    cookie::put_mark(answer.headers_mut(), door.jar(), &mark);
+                    cookie::put_mark(answer.headers_mut(), request_origin.jar(), &mark);
                 }
             }
             Ok(answer)
         }
         Err(failure) if failure.status == StatusCode::NOT_FOUND => {
-            again(&desk, &origin, &token, &fields, signed_in).await.map(done).ok_or(failure)
+            again(&shared, &origin, &token, &fields, signed_in).await.map(done).ok_or(failure)
         }
-        Err(failure) => Ok(sheet(&token, &view).failed(&fields, failure).into_response()),
+        Err(failure) => Ok(plain_form(&token, &view).failed(&fields, failure).into_response()),
     }
 }
 
 /// The person of a link whose form was sent before with the same values: a double click sends it twice.
 async fn again(
-    desk: &Desk,
+    shared: &ConsoleState,
     origin: &SignInOrigin,
     token: &LinkToken,
     fields: &SentFields,
     signed_in: Option<PersonId>,
 ) -> Option<PersonId> {
     let password = new_password(fields).ok();
-    desk.accounts.accepted_by(token, password.as_ref(), signed_in, origin).await
+    shared.accounts.accepted_by(token, password.as_ref(), signed_in, origin).await
 }
 
 fn read(token: &str) -> Result<LinkToken, Failure> {
     LinkToken::parse(token).ok_or_else(|| LinkError::NotValid.into())
 }
 
-/// True where its person has a password, and is not the one who is signed in.
+/// True if its person has a password, and is not the one who is signed in.
 fn must_sign_in(view: &LinkView, session: Option<&CurrentSession>) -> bool {
     let email = session.and_then(|CurrentSession(signed_in)| signed_in.person.email.as_ref());
     view.requires_sign_in && (email.is_none() || email != view.email.as_ref())
@@ -136,7 +141,7 @@ fn must_sign_in(view: &LinkView, session: Option<&CurrentSession>) -> bool {
 
 fn sign_in_first(token: &LinkToken, view: &LinkView) -> Page {
     let next = address(token);
-    let text = Text::SignIn { email: isolated(shown(view.email.as_ref())) }.to_string();
+    let text = LinkText::SignIn { email: isolated(shown(view.email.as_ref())) }.to_string();
     let href = with_query("/sign-in", &[("next", Some(&next))]);
     Page::new(title(view))
         .status(StatusCode::FORBIDDEN)
@@ -155,10 +160,10 @@ const fn title(view: &LinkView) -> &'static str {
     }
 }
 
-fn sheet(token: &LinkToken, view: &LinkView) -> PlainForm {
+fn plain_form(token: &LinkToken, view: &LinkView) -> PlainForm {
     let page = Page::new(title(view));
     if view.purpose == LinkPurpose::FirstOwner {
-        let page = page.intro(Text::Owner.to_string());
+        let page = page.intro(LinkText::Owner.to_string());
         return PlainForm::new(page, address(token), "Become the owner")
             .field(FormField::of(&members::PERSON_EMAIL, FieldKind::Email))
             .field(FormField::text(&members::PERSON_NAME))
@@ -178,13 +183,13 @@ fn sheet(token: &LinkToken, view: &LinkView) -> PlainForm {
 }
 
 async fn accept(
-    desk: &Desk,
+    shared: &ConsoleState,
     token: &LinkToken,
     view: &LinkView,
     fields: &SentFields,
     signed_in: Option<PersonId>,
 ) -> Result<UsedLink, Failure> {
-    let accounts = &desk.accounts;
+    let accounts = &shared.accounts;
     let accepted = if view.purpose == LinkPurpose::FirstOwner {
         let email: EmailAddress = fields.want("email")?;
         let name: Option<Name> = fields.read("name")?;

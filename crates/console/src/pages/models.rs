@@ -23,14 +23,14 @@ use crate::pages::parts::route::{HEALTH_HEAD, health_row};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/models.txt")]
-enum Text {
+enum ModelsText {
     #[template(block = "no_model")]
     NoModel,
     #[template(block = "no_price")]
     NoPrice,
 }
 
-/// Columns of the same for whoever sees what a run costs.
+/// Columns of the same for roles that see costs.
 const COST_HEAD: [&str; 3] = ["Input cost / 1M", "Output cost / 1M", "Margin"];
 /// Most rows of prices: those in force and to come first.
 const PRICES: usize = 100;
@@ -49,7 +49,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     };
     let rows = offered.models.iter().map(row).collect();
     let head = ["Model", "Context tokens", "Max output tokens", "Contract", "Other fields"];
-    let empty = &Text::NoModel.to_string();
+    let empty = &ModelsText::NoModel.to_string();
     let title = visit.visitor.word("Catalogue", "Models");
     let mut page = Page::new(title).section(Table::new("Models", &head, rows, empty));
     if offered.shows_routes {
@@ -68,7 +68,7 @@ fn capabilities(contract: &Contract) -> Cell {
     Cell::some_text(Some(all.as_str()).filter(|all| !all.is_empty()))
 }
 
-/// The routes with their health; with their cost and what the price in force leaves, for whoever sees costs.
+/// The routes with their health; with their cost and what the price in force leaves, for roles that see costs.
 async fn routes(visit: &Visit, offered: &OfferedModels) -> Result<Table, Failure> {
     let now = visit.accounts().clock().await?;
     let prices = if offered.shows_costs {
@@ -124,8 +124,8 @@ fn margin(prices: &UnitPrices, costs: &UnitPrices) -> String {
         // Nothing is left of nothing: a run that is given away has no share.
         (price > 0).then(|| (price - cost) * 100 / price)
     };
-    let said = |share: Option<i128>| share.map_or_else(|| "–".to_owned(), |it| format!("{it} %"));
-    format!("{} in, {} out", said(share(MeterKind::Input)), said(share(MeterKind::Output)))
+    let text = |share: Option<i128>| share.map_or_else(|| "–".to_owned(), |it| format!("{it} %"));
+    format!("{} in, {} out", text(share(MeterKind::Input)), text(share(MeterKind::Output)))
 }
 
 /// Time at which a price holds.
@@ -158,7 +158,7 @@ async fn prices(visit: &Visit) -> Result<Table, Failure> {
     }
     let head =
         ["Model", "From", "State", "Prompt tokens", "Input per 1M", "Output per 1M", "Others"];
-    let empty = &Text::NoPrice.to_string();
+    let empty = &ModelsText::NoPrice.to_string();
     Ok(Table::new(title, &head, rows, empty))
 }
 
@@ -166,7 +166,7 @@ fn begin(price: &PriceVersion) -> Option<Timestamp> {
     price.id.effective_from().and_then(holdfast_wire::api::moment)
 }
 
-/// True where two versions are of one model in one currency.
+/// True if two versions are of one model in one currency.
 fn is_same(one: &PriceVersion, other: &PriceVersion) -> bool {
     one.id.model() == other.id.model() && one.currency == other.currency
 }
@@ -206,14 +206,14 @@ fn amount(rates: &UnitPrices, kind: MeterKind) -> Micros {
     Micros::saturating_from(u128::from(rates.rate(kind)))
 }
 
-/// The rates that have no column of their own, where they cost anything.
+/// The rates that have no column of their own, if they are above zero.
 fn others(rates: &UnitPrices, currency: Currency) -> Cell {
     let has_column = |kind: &MeterKind| matches!(kind, MeterKind::Input | MeterKind::Output);
     let kinds = MeterKind::ALL.into_iter().filter(|kind| !has_column(kind));
-    let told = kinds.filter(|kind| rates.rate(*kind) > 0).map(|kind| {
+    let listed = kinds.filter(|kind| rates.rate(*kind) > 0).map(|kind| {
         let name = kind.label().replace('_', " ");
         format!("{name} {}", crate::kit::cell::money(amount(rates, kind), currency))
     });
-    let told = told.collect::<Vec<_>>().join(", ");
-    Cell::some_text(Some(told.as_str()).filter(|told| !told.is_empty()))
+    let listed = listed.collect::<Vec<_>>().join(", ");
+    Cell::some_text(Some(listed.as_str()).filter(|listed| !listed.is_empty()))
 }

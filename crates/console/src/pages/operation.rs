@@ -24,7 +24,7 @@ use crate::pages::parts::reference::Names;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/operation.txt")]
-enum Text<'a> {
+enum OperationText<'a> {
     #[template(block = "first")]
     First,
     #[template(block = "admitted")]
@@ -59,7 +59,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         .section(facts(&record, &names, &visit.visitor))
         .section(timeline(&record, &visit.visitor));
     let page = page.section(price(&record));
-    let retry = Text::Retry { phase: &operation.phase, situation: record.situation };
+    let retry = OperationText::Retry { phase: &operation.phase, situation: record.situation };
     Ok(page.section(Notice::new(Tone::Plain, retry.to_string())))
 }
 
@@ -108,7 +108,7 @@ fn facts(record: &OperationRecord, names: &Names<'_>, visitor: &Visitor) -> Fact
     Facts::new("", rows)
 }
 
-/// The timeline, in the order in which things happened. Attempts have no moments of their own.
+/// The timeline, in the order of time. Attempts have no moments of their own.
 fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
     let operation = &record.operation;
     let currency = operation.price.currency;
@@ -123,9 +123,9 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
     let held = crate::kit::cell::money(operation.hold, currency);
     let mut rows = Vec::new();
     if operation.generation > 1 {
-        rows.push(event(Some(operation.created_at), Text::First.to_string()));
+        rows.push(event(Some(operation.created_at), OperationText::First.to_string()));
     }
-    let admitted = Text::Admitted { run: operation.generation, held: &held };
+    let admitted = OperationText::Admitted { run: operation.generation, held: &held };
     rows.push(event(Some(operation.admitted_at), admitted.to_string()));
     if shows_routes {
         rows.extend(operation.attempts.iter().map(attempt));
@@ -135,7 +135,7 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
     }
     let charge = operation.phase.charge().unwrap_or(Micros::ZERO);
     let charge = crate::kit::cell::money(charge, currency);
-    let ended = Text::Ended { operation, charge: &charge }.to_string();
+    let ended = OperationText::Ended { operation, charge: &charge }.to_string();
     if !ended.is_empty() {
         rows.push(event(operation.phase.finished_at(), ended));
     }
@@ -175,7 +175,7 @@ fn price(record: &OperationRecord) -> Section {
             price_lines::table(&operation.price, usage).into()
         }
         phase @ (Phase::Leased | Phase::Open | Phase::Refused { .. } | Phase::Abandoned { .. }) => {
-            Notice::new(Tone::Plain, Text::Free { phase }.to_string()).into()
+            Notice::new(Tone::Plain, OperationText::Free { phase }.to_string()).into()
         }
     }
 }

@@ -12,9 +12,9 @@ use holdfast_domain::{OperationId, RequestKey, Timestamp};
 use uuid::Uuid;
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
 use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::input::SentFields;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO, altered};
@@ -27,7 +27,7 @@ use crate::pages::parts::refusal;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/operations.txt")]
-enum Text {
+enum OperationsText {
     #[template(block = "empty")]
     Empty,
 }
@@ -44,7 +44,8 @@ const SCOPES: [(&str, &str); 4] =
 const PERIOD: PeriodChoice = PeriodChoice { path: "/operations", default: "all" };
 
 /// The same of operations that run: they have no charge yet, and hold what it may be at most.
-const HEAD_OF_RUNNING: [&str; 6] = ["Began", "State", "Model", "Holds", "API key", "Wallet"];
+const HEAD_OF_RUNNING: [&str; 8] =
+    ["Began", "Wallet", "API key", "Model", "State", "Tokens in / out", "Duration", "Holds"];
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let now = visit.accounts().clock().await?;
@@ -55,7 +56,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
 }
 
 async fn found(visit: &Visit, now: Timestamp) -> Result<Table, Failure> {
-    let empty = Text::Empty.to_string();
+    let empty = OperationsText::Empty.to_string();
     if let Some(id) = asked_id(visit).await? {
         let rows = match visit.accounts().operation(visit.principal(), id).await {
             Ok(OperationRecord { operation, situation, .. }) => {

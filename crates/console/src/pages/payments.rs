@@ -30,7 +30,7 @@ use crate::pages::parts::posting::reason;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/payments.txt")]
-enum Text {
+enum PaymentsText {
     #[template(block = "counted")]
     Counted,
 }
@@ -61,7 +61,8 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
         let address = format!("{PATH}/ledger.csv");
         with_query(&address, &[(MONTH, Some(&month.text())), (WALLET, visit.query.get(WALLET))])
     };
-    let counted = Notice::new(Tone::Plain, Text::Counted.to_string()).link("Usage", "/usage");
+    let counted =
+        Notice::new(Tone::Plain, PaymentsText::Counted.to_string()).link("Usage", "/usage");
     let table = table(&visit, &listed.rows).await?;
     Ok(Page::new("Payments")
         .action(true, "File (this month)", file(now))

@@ -24,7 +24,7 @@ use crate::pages::parts::reference::{self, wallet_field};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/people.txt")]
-enum Text {
+enum PeopleText {
     #[template(block = "empty")]
     Empty,
     #[template(block = "link")]
@@ -57,7 +57,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Person", "State", "Roles", "Made"];
-    let empty = &Text::Empty.to_string();
+    let empty = &PeopleText::Empty.to_string();
     Ok(Table::new("People", &head, rows, empty).next(next))
 }
 
@@ -119,7 +119,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         .section(table))
 }
 
-/// True where the principal has all that the person has. An owner's link comes from the command line.
+/// True if the principal has all that the person has. An owner's link comes from the command line.
 fn may_give_link(principal: &Principal, record: &PersonRecord) -> bool {
     let grantor = principal.authority();
     let is_within =
@@ -149,12 +149,12 @@ fn framed(form: FormFrame, record: &PersonRecord) -> FormFrame {
     form.below("People", "/people").below(called(record), address(record.person.id))
 }
 
-/// Outcome of a form that makes a link to hand over, which is told once.
-fn linked(visit: &Visit, made: &InvitationWithLink, roles: &[Role]) -> FormOutcome {
+/// Outcome of a form that makes a link to hand over, which is shown once.
+fn linked(visit: &Visit, made: &ToldInvitation, roles: &[Role]) -> FormOutcome {
     let Some(token) = &made.link else { return FormOutcome::done().next(address(made.person)) };
-    let origin = visit.desk.options.address.origin_for(roles);
+    let origin = visit.shared.options.address.origin_for(roles);
     let origin = origin.unwrap_or_else(|| visit.origin.clone());
     let link = format!("{origin}/link/{}", token.expose());
-    let notice = Notice::new(Tone::Warning, Text::Link.to_string());
+    let notice = Notice::new(Tone::Warning, PeopleText::Link.to_string());
     FormOutcome::done().section(notice).section(Snippet::new("Link", link)).telling_once()
 }

@@ -9,7 +9,7 @@
 //! Sent again under the same key, a request gets the same answer and is not charged again; while it runs, another
 //! tab joins its stream.
 //!
-//! Never: the API key in an address, in a page, in a log, or anywhere after the answer. Nothing of the session goes
+//! Never: the API key in an address, in a page, in a log, or anywhere after the answer. No part of the session goes
 //! along with the request.
 
 use std::net::IpAddr;
@@ -30,23 +30,23 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::door::Doorway;
 use crate::failure::{Failure, FieldRefusal, RequestRefusal};
-use crate::kit::ask::{SentFields, form_within};
 use crate::kit::cell::{Cell, Tone, money};
-use crate::kit::desk::Desk;
+use crate::kit::console_state::ConsoleState;
 use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::input::{SentFields, form_within};
 use crate::kit::page::Page;
 use crate::kit::section::{Facts, Notice, Snippet};
 use crate::kit::shell::PLAYGROUND;
 use crate::kit::visit::Visit;
 use crate::pages::parts::plain::PlainForm;
 use crate::relay::bounded;
+use crate::request_origin::RequestOrigin;
 
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/playground.txt")]
-enum Text {
+enum PlaygroundText {
     #[template(block = "intro")]
     Intro,
     #[template(block = "message")]
@@ -72,15 +72,15 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
-    Ok(sheet(&visit, first_page())?.page())
+    Ok(plain_form(&visit, first_page())?.page())
 }
 
 fn first_page() -> Page {
-    Page::new("Playground").intro(Text::Intro.to_string())
+    Page::new("Playground").intro(PlaygroundText::Intro.to_string())
 }
 
-/// The form, with a request key that nobody has used.
-fn sheet(visit: &Visit, page: Page) -> Result<PlainForm, Failure> {
+/// The form, with a fresh request key.
+fn plain_form(visit: &Visit, page: Page) -> Result<PlainForm, Failure> {
     let offered = visit.accounts().models(visit.principal())?;
     let models = offered.models.iter().map(|model| model.contract.model.to_string());
     let models: Vec<_> = models.map(|model| Choice::new(model.as_str(), model.as_str())).collect();
@@ -89,7 +89,10 @@ fn sheet(visit: &Visit, page: Page) -> Result<PlainForm, Failure> {
     Ok(PlainForm::new(page, PLAYGROUND, "Send")
         .field(FormField::of(&members::PASTED_KEY, FieldKind::Secret))
         .field(FormField::of(&members::MODEL, FieldKind::Select(models)).value(first))
-        .field(FormField::of(&members::MESSAGE, FieldKind::Area).value(Text::Message.to_string()))
+        .field(
+            FormField::of(&members::MESSAGE, FieldKind::Area)
+                .value(PlaygroundText::Message.to_string()),
+        )
         .field(FormField::text(&members::REQUEST_KEY).value(key)))
 }
 
@@ -164,11 +167,11 @@ impl RelayedAnswer {
 }
 
 async fn relay(
-    desk: &Desk,
+    shared: &ConsoleState,
     client: IpAddr,
     request: Request<Bytes>,
 ) -> Result<RelayedAnswer, Failure> {
-    let api = desk.options.playground.as_ref().ok_or_else(Failure::not_found)?;
+    let api = shared.options.playground.as_ref().ok_or_else(Failure::not_found)?;
     let answer = api.ask(request, client).await.map_err(|error| {
         tracing::warn!(%error, "a request of the playground was not answered");
         Failure::from(RequestRefusal::BrokenAnswer)
@@ -180,13 +183,13 @@ async fn relay(
 /// A place for an answer that may take long.
 fn place(visit: &Visit) -> Result<Place, Failure> {
     let busy = || RequestRefusal::TooManyAnswers.into();
-    visit.desk.relays.enter(visit.principal().actor).ok_or_else(busy)
+    visit.shared.relays.enter(visit.principal().actor).ok_or_else(busy)
 }
 
 /// Sends the form, and shows the whole answer.
 pub(crate) async fn send(
     visit: Visit,
-    door: Doorway,
+    request_origin: RequestOrigin,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
@@ -195,27 +198,27 @@ pub(crate) async fn send(
     let asked = match read.and_then(|request| request.completion(false)) {
         Ok(asked) => asked,
         Err(failure) => {
-            return Ok(sheet(&visit, first_page())?.failed(&fields, failure).into_response());
+            return Ok(plain_form(&visit, first_page())?.failed(&fields, failure).into_response());
         }
     };
     let _place = place(&visit)?;
-    let answer = relay(&visit.desk, door.client, asked).await?;
+    let answer = relay(&visit.shared, request_origin.client, asked).await?;
     let (status, is_replayed) = (answer.status, answer.is_replayed());
     let body = answer.whole().await;
-    let outcome = outcome(&visit, door.client, &fields).await?;
+    let outcome = outcome(&visit, request_origin.client, &fields).await?;
     let mut page = first_page().action(true, "Another request key", PLAYGROUND);
-    page = page.section(told(status, is_replayed)).section(facts(status, is_replayed, outcome));
+    page = page.section(result(status, is_replayed)).section(facts(status, is_replayed, outcome));
     page = page.section(Snippet::new("Answer", pretty(&body)));
-    let mut sheet = sheet(&visit, page)?;
-    sheet.submit = "Send again";
-    sheet.fields = sheet.fields.into_iter().map(|field| field.holding(&fields)).collect();
-    Ok(sheet.page().into_response())
+    let mut plain_form = plain_form(&visit, page)?;
+    plain_form.submit = "Send again";
+    plain_form.fields = plain_form.fields.into_iter().map(|field| field.holding(&fields)).collect();
+    Ok(plain_form.page().into_response())
 }
 
 /// Sends the form, and passes the answer on as it comes.
 pub(crate) async fn stream(
     visit: Visit,
-    door: Doorway,
+    request_origin: RequestOrigin,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
@@ -229,7 +232,7 @@ pub(crate) async fn stream(
         Ok(admitted) => admitted,
         Err(failure) => return Ok(spoken(&failure)),
     };
-    let answer = match relay(&visit.desk, door.client, asked).await {
+    let answer = match relay(&visit.shared, request_origin.client, asked).await {
         Ok(answer) => answer,
         Err(failure) => return Ok(spoken(&failure)),
     };
@@ -256,21 +259,21 @@ fn spoken(failure: &Failure) -> Response {
     answer
 }
 
-/// Tells what became of a request key, for the script.
+/// Outcome of a request key, for the script.
 pub(crate) async fn operation(
     visit: Visit,
-    door: Doorway,
+    request_origin: RequestOrigin,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let fields = form_within(&parts.headers, body, FORM_MAX).await?;
-    let found = outcome(&visit, door.client, &fields).await?;
-    let told = found.map(|found| {
+    let found = outcome(&visit, request_origin.client, &fields).await?;
+    let found = found.map(|found| {
         json!({
             "id": found.id, "status": found.status, "charge": found.charge, "href": found.href,
         })
     });
-    let body = told.unwrap_or(Value::Null).to_string();
+    let body = found.unwrap_or(Value::Null).to_string();
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
@@ -280,7 +283,7 @@ struct KeyOutcome {
     status: String,
     /// The charge of the operation, once there is one.
     charge: Option<String>,
-    /// The operation's page, where the visitor may see it.
+    /// The operation's page, if the user may see it.
     href: Option<String>,
 }
 
@@ -292,14 +295,15 @@ async fn outcome(
     let Ok((bearer, request_key)) = PlaygroundRequest::identity(fields) else { return Ok(None) };
     let path = format!("/v1/operations/{request_key}");
     let asked = of_bearer(Method::GET, &path, bearer).body(Bytes::new());
-    let answer = relay(&visit.desk, client, asked.map_err(|_never| Failure::not_found())?).await?;
+    let answer =
+        relay(&visit.shared, client, asked.map_err(|_never| Failure::not_found())?).await?;
     if answer.status != StatusCode::OK {
         return Ok(None);
     }
-    let Ok(told) = serde_json::from_slice::<Value>(&answer.whole().await) else { return Ok(None) };
-    let text = |name: &str| told.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let Ok(found) = serde_json::from_slice::<Value>(&answer.whole().await) else { return Ok(None) };
+    let text = |name: &str| found.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let id = text("id");
-    let charge = told.get("charge_micros").and_then(Value::as_i64).map(Micros::new);
+    let charge = found.get("charge_micros").and_then(Value::as_i64).map(Micros::new);
     let seen = match id.parse::<OperationId>() {
         Ok(id) => visit.accounts().operation(visit.principal(), id).await.ok(),
         Err(_bad) => None,
@@ -313,11 +317,11 @@ async fn outcome(
     Ok(Some(KeyOutcome { id, status: text("status"), charge, href }))
 }
 
-fn told(status: StatusCode, is_replayed: bool) -> Notice {
+fn result(status: StatusCode, is_replayed: bool) -> Notice {
     let (tone, text) = match (is_replayed, status.is_success()) {
-        (true, _) => (Tone::Good, Text::Replayed),
-        (false, true) => (Tone::Good, Text::Ran),
-        (false, false) => (Tone::Warning, Text::Failed),
+        (true, _) => (Tone::Good, PlaygroundText::Replayed),
+        (false, true) => (Tone::Good, PlaygroundText::Ran),
+        (false, false) => (Tone::Warning, PlaygroundText::Failed),
     };
     Notice::new(tone, text.to_string())
 }

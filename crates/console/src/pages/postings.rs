@@ -1,4 +1,4 @@
-//! Postings: one with all that it says beside its money, and those of a wallet by their kind.
+//! Payments: one with its details, and those of a wallet by their kind.
 
 pub(crate) mod forms;
 
@@ -18,7 +18,7 @@ use crate::kit::visit::Visit;
 use crate::pages::parts::posting::{OPERATION, reason, table};
 use crate::pages::parts::wallet;
 
-/// One posting.
+/// The page of a payment.
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let id = visit.id()?;
     let principal = visit.principal();

@@ -20,7 +20,7 @@ use crate::pages::parts::refusal::cause;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/refusals.txt")]
-enum Text {
+enum RefusalsText {
     #[template(block = "shortage")]
     Shortage { wanted: String, available: Option<String> },
 }
@@ -59,7 +59,7 @@ fn why(request: &RefusedRequest, currency: Option<Currency>) -> Notice {
     };
     let wanted = money(wanted, currency);
     let available = available.map(|available| money(available, currency));
-    let amounts = Text::Shortage { wanted, available };
+    let amounts = RefusalsText::Shortage { wanted, available };
     Notice::new(Tone::Warning, format!("{text} {amounts}"))
         .link("The wallet's balance", wallet)
         .link("API key limits", key)

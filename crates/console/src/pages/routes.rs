@@ -1,7 +1,7 @@
 //! Routes of providers over all nodes: error rate, latencies, the last error, since when a route fails, and the circuit
 //! breaker of each node. For operators: a route names a provider, and an error has its words.
 //!
-//! An error is status, error names and a filtered message; nothing of a request is in it (`proof::failure_note` of
+//! An error is status, error names and a filtered message; without any part of a request (`proof::failure_note` of
 //! `holdfast-providers`).
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::pages::parts::route::{breakers, error_rate, milliseconds, note, repor
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/routes.txt")]
-enum Text {
+enum RoutesText {
     #[template(block = "empty")]
     Empty,
     #[template(block = "intro")]
@@ -52,10 +52,10 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let routes = visit.accounts().routes(visit.principal()).await?;
     let now = visit.accounts().clock().await?;
     let rows = routes.iter().map(|report| report_row(report, now)).collect();
-    let empty = &Text::Empty.to_string();
+    let empty = &RoutesText::Empty.to_string();
     let table = Table::new("Last 24 hours", &HEAD, rows, empty);
     let table = table.keep(&["Error rate", "Failing since", "Last error"]);
-    Ok(Page::new("Routes").intro(Text::Intro.to_string()).section(table))
+    Ok(Page::new("Routes").intro(RoutesText::Intro.to_string()).section(table))
 }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {

@@ -20,7 +20,7 @@ use crate::pages::parts::reference::Names;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/search.txt")]
-enum Text {
+enum SearchText {
     #[template(block = "empty")]
     Empty,
     #[template(block = "has_more")]
@@ -33,9 +33,8 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Failure> {
     let term = match visit.query.read::<SearchTerm>(TERM) {
         Ok(Some(term)) => term,
         Ok(None) => {
-            return Ok(
-                page(Notice::new(Tone::Plain, Text::Empty.to_string()).into()).into_response()
-            );
+            return Ok(page(Notice::new(Tone::Plain, SearchText::Empty.to_string()).into())
+                .into_response());
         }
         Err(failure) => {
             let page = page(Notice::new(Tone::Bad, failure.message).into());
@@ -51,12 +50,12 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Failure> {
         // Request keys are lower case.
         let request_key = term.as_str().to_ascii_lowercase();
         let address = with_query("/operations", &[("request_key", Some(&request_key))]);
-        let notice =
-            Notice::new(Tone::Warning, Text::NeedsApiKey.to_string()).link("Requests", address);
+        let notice = Notice::new(Tone::Warning, SearchText::NeedsApiKey.to_string())
+            .link("Requests", address);
         page = page.section(notice);
     }
     if found.has_more {
-        page = page.section(Notice::new(Tone::Plain, Text::HasMore.to_string()));
+        page = page.section(Notice::new(Tone::Plain, SearchText::HasMore.to_string()));
     }
     if !found.hits.is_empty() || !found.needs_api_key {
         page = page.section(table(&visit, &found.hits).await?);
@@ -107,7 +106,7 @@ async fn table(visit: &Visit, hits: &[SearchHit]) -> Result<Table, Failure> {
         }
     };
     let rows = hits.iter().map(row).collect();
-    Ok(Table::new("Found", &["Name", "Kind", "Wallet"], rows, &Text::Empty.to_string()))
+    Ok(Table::new("Found", &["Name", "Kind", "Wallet"], rows, &SearchText::Empty.to_string()))
 }
 
 #[cfg(test)]

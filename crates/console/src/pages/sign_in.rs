@@ -1,7 +1,7 @@
 //! Sign-in and sign-out.
 //!
-//! A sign-in begins a new session, whatever the browser showed before: nobody can have a session ready for
-//! somebody else. The session before ends with it, and its role stays in use where it was of the same person.
+//! A sign-in begins a new session, whatever session the browser had: no attacker can prepare a session for
+//! another person. The session before ends with it, and its role stays in use if it was of the same person.
 //!
 //! Never: a word about which of address and password was wrong, or whether the address is known.
 
@@ -14,32 +14,32 @@ use http::request::Parts;
 
 use crate::audience::Audience;
 use crate::cookie;
-use crate::door::Doorway;
 use crate::failure::{Failure, RequestRefusal};
 use crate::kit::address::{with_query, within, without};
-use crate::kit::ask::{Query, SentFields, form};
-use crate::kit::desk::Desk;
+use crate::kit::console_state::ConsoleState;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::REVIEW;
+use crate::kit::input::{Query, SentFields, form};
 use crate::kit::page::Page;
 use crate::kit::visitor::CurrentSession;
 use crate::pages::parts::plain::PlainForm;
+use crate::request_origin::RequestOrigin;
 
 const NEXT: &str = "next";
 
 pub(crate) async fn show(Query(query): Query) -> Page {
-    sheet(&next(&query)).page()
+    plain_form(&next(&query)).page()
 }
 
 /// The form that leads to this address.
-fn sheet(next: &str) -> PlainForm {
+fn plain_form(next: &str) -> PlainForm {
     let next = Some(next).filter(|next| *next != "/");
     PlainForm::new(Page::new("Sign in"), with_query("/sign-in", &[(NEXT, next)]), "Sign in")
         .field(FormField::of(&members::PERSON_EMAIL, FieldKind::Email))
         .field(FormField::of(&members::PASSWORD, FieldKind::Password { is_new: false }))
 }
 
-/// Address to go to: one of the console's own, and without the fields of a form that is to be reviewed. Whoever
+/// Address to go to: one of the console's own, and without the fields of a form that is to be reviewed. The person who
 /// made the link to the sign-in may have chosen them, and behind a sign-in they would pass for its person's.
 fn next(query: &SentFields) -> String {
     let address = query.get(NEXT).and_then(within);
@@ -47,65 +47,70 @@ fn next(query: &SentFields) -> String {
 }
 
 pub(crate) async fn send(
-    State(desk): State<Desk>,
-    door: Doorway,
+    State(shared): State<ConsoleState>,
+    request_origin: RequestOrigin,
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let query = SentFields::parse(parts.uri.query().unwrap_or_default().as_bytes());
     let next = next(&query);
     let fields = form(&parts.headers, body).await?;
-    let begun = match begin(&desk, &door, &parts, &fields).await {
+    let begun = match begin(&shared, &request_origin, &parts, &fields).await {
         Ok(begun) => begun,
         Err(error) => {
-            return Ok(sheet(&next).failed(&fields, error.into()).into_response());
+            return Ok(plain_form(&next).failed(&fields, error.into()).into_response());
         }
     };
     let before = parts.extensions.get().map(|CurrentSession(before)| before);
-    let Some(token) = took_role(&desk, &door, &begun, before).await? else {
-        desk.accounts.sign_out(&begun.signed_in).await?;
-        let refused = match door.audience {
+    let Some(token) = took_role(&shared, &request_origin, &begun, before).await? else {
+        shared.accounts.sign_out(&begun.signed_in).await?;
+        let refused = match request_origin.audience {
             Audience::Holders => RequestRefusal::ForHolders,
             Audience::Everyone | Audience::Operators => RequestRefusal::ForOperators,
         };
-        return Ok(sheet(&next).failed(&fields, refused.into()).into_response());
+        return Ok(plain_form(&next).failed(&fields, refused.into()).into_response());
     };
     if let Some(before) = before {
-        desk.accounts.sign_out(before).await?;
+        shared.accounts.sign_out(before).await?;
     }
     let mut answer = Redirect::to(&next).into_response();
     let headers = answer.headers_mut();
-    desk.begin_session(headers, &door, &token);
+    shared.begin_session(headers, &request_origin, &token);
     if let Some(mark) = &begun.mark {
-        cookie::put_mark(headers, door.jar(), mark);
+        cookie::put_mark(headers, request_origin.jar(), mark);
     }
     Ok(answer)
 }
 
 async fn begin(
-    desk: &Desk,
-    door: &Doorway,
+    shared: &ConsoleState,
+    request_origin: &RequestOrigin,
     parts: &Parts,
     fields: &SentFields,
 ) -> Result<BegunSession, SignInError> {
     let email = fields.raw("email");
     // A text that cannot be a password cannot be right.
     let password = fields.raw("password").parse().map_err(|_bad| SignInError::Wrong)?;
-    let origin = door.sign_in_origin(&parts.headers);
-    desk.accounts.sign_in(email, &password, &origin).await
+    let origin = request_origin.sign_in_origin(&parts.headers);
+    shared.accounts.sign_in(email, &password, &origin).await
 }
 
 /// Has the new session use a role that may be used here, and returns its token; `None` if the person has no such
 /// role. The role of the session before is taken, if it was theirs.
 async fn took_role(
-    desk: &Desk,
-    door: &Doorway,
+    shared: &ConsoleState,
+    request_origin: &RequestOrigin,
     begun: &BegunSession,
     before: Option<&SignedIn>,
 ) -> Result<Option<SessionToken>, AccountsError> {
     let BegunSession { token, signed_in: begun, .. } = begun;
-    let admitted =
-        || begun.grants.iter().map(|it| it.authority).filter(|it| door.audience.admits(it.role));
+    let admitted = || {
+        begun
+            .grants
+            .iter()
+            .map(|it| it.authority)
+            .filter(|it| request_origin.audience.admits(it.role))
+    };
     let used = before.filter(|before| before.person.id == begun.person.id);
     let used = used.and_then(|before| admitted().find(|it| *it == before.session.authority));
     let Some(authority) = used.or_else(|| admitted().min_by_key(|it| it.role)) else {
@@ -114,18 +119,18 @@ async fn took_role(
     if authority == begun.session.authority {
         return Ok(Some(token.clone()));
     }
-    desk.accounts.choose_grant(begun, authority).await.map(Some)
+    shared.accounts.choose_grant(begun, authority).await.map(Some)
 }
 
 pub(crate) async fn sign_out(
-    State(desk): State<Desk>,
-    door: Doorway,
+    State(shared): State<ConsoleState>,
+    request_origin: RequestOrigin,
     session: Option<CurrentSession>,
 ) -> Result<Response, Failure> {
     if let Some(CurrentSession(signed_in)) = session {
-        desk.accounts.sign_out(&signed_in).await?;
+        shared.accounts.sign_out(&signed_in).await?;
     }
     let mut answer = Redirect::to("/sign-in").into_response();
-    cookie::end(answer.headers_mut(), door.jar());
+    cookie::end(answer.headers_mut(), request_origin.jar());
     Ok(answer)
 }

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use askama::Template;
 use holdfast_accounts::{AttemptSums, UsageReport};
 use holdfast_domain::admin::UseCase;
-use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::listing::{
+    ApiKeyFilter, OperationFilter, Order, PageRequest, Period, WalletFilter,
+};
 use holdfast_domain::admin::report::{
     GroupBy, Grouping, Totals, UsageFilter, UsageQuery, UsageRow,
 };
@@ -23,12 +25,13 @@ use tokio::time::Instant;
 use crate::failure::Failure;
 use crate::kit::address::with_query;
 use crate::kit::amount::{cents, difference};
-use crate::kit::cell::{Tone, grouped, money};
+use crate::kit::cell::{Link, Tone, grouped, money};
 use crate::kit::counting::{Absence, ReportView};
 use crate::kit::moment::{day_of, days_before, hour_of, moment_after, short};
 use crate::kit::page::Page;
 use crate::kit::ranking::{Ranking, RankingEntry};
-use crate::kit::section::{Notice, Section};
+use crate::kit::section::{Checklist, Notice, Section};
+use crate::kit::shell::PLAYGROUND;
 use crate::kit::tile::{Tile, Tiles};
 use crate::kit::time_axis::{Step, TimeAxis};
 use crate::kit::visit::Visit;
@@ -41,7 +44,7 @@ use crate::pages::parts::usage::{
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/home.txt")]
-enum Text<'a> {
+enum TodayText<'a> {
     #[template(block = "until")]
     Until { before: &'a str, until: &'a str },
     #[template(block = "against")]
@@ -60,6 +63,14 @@ enum Text<'a> {
     Customers,
     #[template(block = "no_customer")]
     NoCustomer,
+    #[template(block = "models")]
+    Models,
+    #[template(block = "wallet")]
+    Wallet,
+    #[template(block = "api_key")]
+    ApiKey,
+    #[template(block = "request")]
+    Request,
 }
 
 /// Days of the chart and of the sparklines, today among them.
@@ -99,8 +110,39 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         let tiles = errors.map(|tile| Tiles { title: String::new(), tiles: vec![tile] });
         return Ok(tiles.into_iter().fold(page, Page::section));
     }
+    if let Some(checklist) = checklist(&visit).await? {
+        return Ok(page.section(checklist));
+    }
     let figures = Figures::read(&visit).await?;
     Ok(figures.sections(errors).into_iter().fold(page, Page::section).section(counted()))
+}
+
+/// First steps of an installation without a request, for those who may take them.
+async fn checklist(visit: &Visit) -> Result<Option<Checklist>, Failure> {
+    let steps = [UseCase::ModelRead, UseCase::WalletCreate, UseCase::ApiKeyIssue];
+    let may_see = visit.may(UseCase::OperationRead) && visit.may(UseCase::ApiKeyRead);
+    if !may_see || !steps.into_iter().all(|step| visit.may(step)) {
+        return Ok(None);
+    }
+    let (accounts, principal) = (visit.accounts(), visit.principal());
+    let one = || PageRequest::first(Order::Newest, 1);
+    let requests = accounts.operations(principal, OperationFilter::default(), one()).await?;
+    if !requests.rows.is_empty() {
+        return Ok(None);
+    }
+    let wallets = accounts.wallets(principal, WalletFilter::default(), one()).await?;
+    let keys = accounts.api_keys(principal, ApiKeyFilter::default(), one()).await?;
+    let has_models = !accounts.models(principal)?.models.is_empty();
+    let step = |text: TodayText<'_>, href: &str, is_done: bool| {
+        (Link::new(text.to_string(), href), is_done)
+    };
+    let steps = vec![
+        step(TodayText::Models, "/models", has_models),
+        step(TodayText::Wallet, "/wallets/new", !wallets.rows.is_empty()),
+        step(TodayText::ApiKey, "/keys/new", !keys.rows.is_empty()),
+        step(TodayText::Request, PLAYGROUND, false),
+    ];
+    Ok(Some(Checklist { title: "First steps".to_owned(), steps }))
 }
 
 /// Share of failed attempts of today, and that of yesterday by this hour.
@@ -117,7 +159,7 @@ async fn error_rate(visit: &Visit) -> Result<Tile, Failure> {
     let until = short(hour).chars().skip(11).collect::<String>();
     let before = share(days_before(today, 1), days_before(hour, 1)).map(route::percent);
     let note = before
-        .map(|before| Text::Until { before: &before, until: &until }.to_string())
+        .map(|before| TodayText::Until { before: &before, until: &until }.to_string())
         .unwrap_or_default();
     Ok(Tile::new("Error rate today", value).link("/routes").note(note))
 }
@@ -127,16 +169,16 @@ impl Figures {
         let now = visit.accounts().clock().await?;
         let (today, month) = (day_of(now), Counter::SpendMonth.window(now));
         // One wait for all reports of the page.
-        let until = visit.desk.deadline();
+        let until = visit.shared.deadline();
         let by_day = Grouping::by(GroupBy::Day);
         let by_model = Grouping::by_both(GroupBy::Day, GroupBy::Model).unwrap_or(by_day);
         let (yesterday, first) = (days_before(today, 1), days_before(today, DAYS - 1));
         let by_hour = [Grouping::by(GroupBy::Hour)];
         let by_wallet = [Grouping::by(GroupBy::Wallet)];
         let hours = report(visit, "Today's revenue", &by_hour, yesterday, until).await?;
-        let models = Text::Revenue.to_string();
+        let models = TodayText::Revenue.to_string();
         let models = report(visit, &models, &[by_model, by_day], first, until).await?;
-        let customers = Text::Ranking.to_string();
+        let customers = TodayText::Ranking.to_string();
         let customers = report(visit, &customers, &by_wallet, month, until).await?;
         let held = match visit.may(UseCase::OperationRead) {
             true => visit.accounts().held(visit.principal()).await?,
@@ -155,7 +197,7 @@ impl Figures {
             let missing = [&self.hours, &self.models, &self.customers];
             let missing: Vec<_> =
                 missing.into_iter().filter_map(|it| it.as_ref().err()).cloned().collect();
-            let text = Text::NoRequest.to_string();
+            let text = TodayText::NoRequest.to_string();
             let all =
                 if missing.is_empty() { vec![Notice::new(Tone::Plain, text)] } else { missing };
             let alone = errors.map(|tile| Tiles { title: String::new(), tiles: vec![tile] }.into());
@@ -210,7 +252,7 @@ impl Figures {
             let until = short(hour).chars().skip(11).collect::<String>();
             let change = difference(of(&now), of(&before));
             change
-                .map(|it| Text::Against { change: &it, until: &until }.to_string())
+                .map(|it| TodayText::Against { change: &it, until: &until }.to_string())
                 .unwrap_or_default()
         };
         let yesterday = between(days_before(today, 1), today);
@@ -275,7 +317,7 @@ impl Figures {
         } else {
             "Revenue"
         };
-        let title = Text::Chart { of, currency }.to_string();
+        let title = TodayText::Chart { of, currency }.to_string();
         let on = |at| address_of(&[("on", &short(at))], currency, is_one);
         chart(&title, currency, &axis, all, on).into()
     }
@@ -293,11 +335,11 @@ async fn report(
     let mut notice = Absence::Failed.notice(what, "/");
     for by in groupings.iter().copied() {
         let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
-        match visit.desk.usage(&visit.visitor, query, until).await {
+        match visit.shared.usage(&visit.visitor, query, until).await {
             Ok(ReportView::There(report, _at)) => return Ok(Ok(report)),
             Ok(ReportView::Absent(absence)) => return Ok(Err(absence.notice(what, "/"))),
             Err(failure) if failure.field.is_some() => {
-                let text = Text::Missing { part: what, cause: &failure.message }.to_string();
+                let text = TodayText::Missing { part: what, cause: &failure.message }.to_string();
                 notice = Notice::new(Tone::Warning, text).link("Usage", "/usage");
             }
             Err(failure) => return Err(failure),
@@ -316,8 +358,8 @@ fn ranking(customers: &UsageReport, currency: Currency, is_one: bool) -> Section
         value: revenue(&row.totals).get(),
     };
     let all = of_currency.map(customer).collect();
-    let ranking = Ranking::new(&Text::Customers.to_string(), currency, CUSTOMERS, all);
-    ranking.empty(&Text::NoCustomer.to_string()).into()
+    let ranking = Ranking::new(&TodayText::Customers.to_string(), currency, CUSTOMERS, all);
+    ranking.empty(&TodayText::NoCustomer.to_string()).into()
 }
 
 /// Address of a report of usage; of this currency, if there are several.

@@ -7,9 +7,9 @@ use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
 use holdfast_domain::admin::{ActorId, FieldChange, ResourceId, UseCase};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::ask::SentFields;
 use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::input::SentFields;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Section, Snippet, Table};
@@ -20,7 +20,7 @@ use crate::pages::parts::reference::{Names, linked};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/trail.txt")]
-enum Text {
+enum TrailText {
     #[template(block = "empty")]
     Empty,
     #[template(block = "checksum")]
@@ -55,13 +55,13 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let names = Names::read(visit, listed.rows.iter().flat_map(resources)).await?;
     let rows = listed.rows.iter().map(|listing| row(listing, &names, &visit.visitor)).collect();
     let head = ["No.", "When", "Who", "Did", "To", "What changed", "Reason"];
-    let empty = &Text::Empty.to_string();
+    let empty = &TrailText::Empty.to_string();
     let table = Table::new("Newest first", &head, rows, empty);
     let mut sections = vec![table.keep(&["When", "Who", "Did", "To"]).next(next).into()];
     let newest = listed.rows.first().filter(|_| is_whole && is_first);
     if let Some(newest) = newest {
         let head = newest.row.head().to_string();
-        sections.push(Snippet::new(&Text::Checksum.to_string(), head).into());
+        sections.push(Snippet::new(&TrailText::Checksum.to_string(), head).into());
     }
     Ok(sections)
 }

@@ -1,7 +1,7 @@
 //! Usage: what finished in a period, as a total, a chart over time, a ranking, a table and a file, in one currency.
 //!
-//! A cost that is not known is said to be so, and is never zero: a margin has the revenue that it is of beside it.
-//! Whoever sees no costs has no column of them. A table shows a part of the rows at a time; its sums are those of all.
+//! A cost that is not known is shown as such, and never as zero: a margin has its revenue beside it.
+//! A role without costs has no column of them. A table shows a part of the rows at a time; its sums are those of all.
 
 mod view;
 
@@ -13,13 +13,13 @@ use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery}
 use holdfast_domain::{Currency, Timestamp};
 use holdfast_wire::file::FileFormat;
 
-use self::view::{drawn, sorted, table, tiles};
+use self::view::{SORT, drawn, sorted, table, tiles};
 use crate::failure::{Failure, FieldRefusal};
 use crate::kit::address::with_query;
-use crate::kit::ask::SentFields;
 use crate::kit::cell::Link;
 use crate::kit::counting::{self, ReportView};
 use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::input::SentFields;
 use crate::kit::moment;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
@@ -34,7 +34,7 @@ use crate::pages::parts::usage::{CurrencyRows, by_currency, counted};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/usage.txt")]
-enum Text {
+enum UsageText {
     #[template(block = "rows")]
     Rows { first: usize, end: usize, all: usize },
 }
@@ -65,8 +65,8 @@ async fn found(visit: &Visit, now: Timestamp) -> Result<Vec<Section>, Failure> {
     let asked = asked(visit, by, period).await?;
     let address = address("/usage", &visit.query);
     // One wait for both reports of the page.
-    let until = visit.desk.deadline();
-    let (report, at) = match visit.desk.usage(&visit.visitor, asked.clone(), until).await? {
+    let until = visit.shared.deadline();
+    let (report, at) = match visit.shared.usage(&visit.visitor, asked.clone(), until).await? {
         ReportView::There(report, at) => (report, at),
         ReportView::Absent(absence) => {
             return Ok(vec![absence.notice("This report", &address).into()]);
@@ -112,14 +112,14 @@ fn shown(
     shows_costs: bool,
 ) -> Result<Section, Failure> {
     let pages = Pages::new(visit, "/usage", &visit.query);
-    let all = sorted(&rows.rows);
+    let all = sorted(&rows.rows, visit.query.get(SORT));
     let passed = pages.request()?.after.map_or(0, |PageCursor(rows)| rows);
     let passed = usize::try_from(passed).unwrap_or(0).min(all.len());
     let shown: Vec<_> = all.iter().skip(passed).take(ROWS).copied().collect();
     let end = passed + shown.len();
     let next = i64::try_from(end).ok().filter(|_| end < all.len()).map(PageCursor);
     let title = if all.len() > ROWS {
-        Text::Rows { first: passed + 1, end, all: all.len() }.to_string()
+        UsageText::Rows { first: passed + 1, end, all: all.len() }.to_string()
     } else {
         "Breakdown".to_owned()
     };
@@ -230,7 +230,8 @@ fn filter(visit: &Visit, now: Timestamp) -> Filter {
         bound(FormField::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
         bound(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
-    let chosen = [PRESET, ON, CURRENCY].into_iter().filter(|name| visit.query.get(name).is_some());
+    let chosen =
+        [PRESET, ON, CURRENCY, SORT].into_iter().filter(|name| visit.query.get(name).is_some());
     fields.extend(chosen.map(|name| held(FormField::optional(name, name, FieldKind::Hidden))));
     Filter { action: "/usage".to_owned(), fields, submit: "Apply".to_owned() }
 }

@@ -31,7 +31,7 @@ use crate::pages::parts::{api_key, person, posting, refusal, wallet};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/wallet.txt")]
-enum Text {
+enum WalletText {
     #[template(block = "low_balance")]
     LowBalance,
     #[template(block = "no_key")]
@@ -45,7 +45,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;
     let mut page = heading(&visit.visitor, &record);
     if record.runs_low() {
-        let low = Notice::new(Tone::Warning, Text::LowBalance.to_string());
+        let low = Notice::new(Tone::Warning, WalletText::LowBalance.to_string());
         page = page.section(low);
     }
     let days_left = match visit.may(UseCase::UsageRead) {
@@ -123,12 +123,12 @@ fn facts(visitor: &Visitor, record: &WalletRecord, days_left: Option<i64>) -> Fa
     Facts::new("", rows)
 }
 
-/// Address of all operations that hold something of a wallet.
+/// Address of all requests with an active hold on a wallet.
 fn running_address(wallet: WalletId) -> String {
     format!("/operations?scope=running&wallet={wallet}")
 }
 
-/// Operations that hold something of it.
+/// Requests with an active hold on it.
 async fn holds(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {
     let wallet = &record.wallet;
     let filter =
@@ -169,7 +169,7 @@ async fn api_keys(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure
     let listed = visit.accounts().api_keys(visit.principal(), filter, LATEST).await?;
     let now = visit.accounts().clock().await?;
     let rows = listed.rows.iter().map(|row| api_key::row(&row.api_key, now)).collect();
-    let empty = &Text::NoKey.to_string();
+    let empty = &WalletText::NoKey.to_string();
     let all = Link::new("All API keys", format!("/keys?wallet={id}"));
     Ok(Table::new("API keys", &api_key::HEAD, rows, empty).link(all))
 }

@@ -7,9 +7,9 @@ use holdfast_domain::admin::listing::{Page as ListPage, WalletFilter};
 use holdfast_domain::admin::{UseCase, WalletRecord, WalletState};
 
 use crate::failure::Failure;
-use crate::kit::ask::SentFields;
 use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::input::SentFields;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::section::{Filter, Table};
@@ -19,7 +19,7 @@ use crate::pages::parts::wallet::state;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/wallets.txt")]
-enum Text {
+enum WalletsText {
     #[template(block = "empty")]
     Empty { may_create: bool },
 }
@@ -52,7 +52,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Name", "Available", "Held", "State", "Made"];
-    let empty = &Text::Empty { may_create: visit.may(UseCase::WalletCreate) }.to_string();
+    let empty = &WalletsText::Empty { may_create: visit.may(UseCase::WalletCreate) }.to_string();
     Ok(Table::new("Wallets", &head, rows, empty).next(next))
 }
 

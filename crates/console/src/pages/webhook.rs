@@ -1,4 +1,4 @@
-//! One webhook: where it goes, what it is told, and its deliveries.
+//! One webhook: its address, its kinds of events and its deliveries.
 
 pub(crate) mod change;
 pub(crate) mod settings;
@@ -19,7 +19,7 @@ use crate::pages::parts::webhook::{kinds, opened, origin, state, wallet};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/webhooks.txt")]
-enum Text {
+enum WebhookText {
     #[template(block = "no_delivery")]
     NoDelivery,
 }
@@ -49,7 +49,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let may_resend = visit.may(UseCase::WebhookResend) && is_active;
     let rows_of = deliveries.rows.iter().map(|row| delivery(row, &base, may_resend)).collect();
     let head = ["Event", "State", "Tries", "Last answer", "Made", "Next or ended", "Again"];
-    let empty = &Text::NoDelivery.to_string();
+    let empty = &WebhookText::NoDelivery.to_string();
     let may = |use_case, is_now: bool| visit.may(use_case) && is_now;
     Ok(Page::new(format!("Webhook to {}", origin(&record)))
         .below("Webhooks", "/webhooks")

@@ -1,4 +1,4 @@
-//! Webhooks: who is told what happens, of one wallet or of all that is the operator's.
+//! Webhooks: receivers of events, of one wallet or of all wallets.
 //!
 //! The whole address is shown to those who may change it: it may carry a secret of its receiver. Others see its origin.
 
@@ -18,7 +18,7 @@ use crate::pages::parts::webhook::{kinds, origin, state, wallet};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/webhooks.txt")]
-enum Text {
+enum WebhooksText {
     #[template(block = "empty")]
     Empty,
 }
@@ -45,7 +45,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let names = Names::read(visit, wallets).await?;
     let rows = listed.rows.iter().map(|record| row(record, &names, &visit.visitor)).collect();
     let head = ["To", "State", "Wallet", "Kinds", "Made"];
-    let empty = &Text::Empty.to_string();
+    let empty = &WebhooksText::Empty.to_string();
     Ok(Table::new("Newest first", &head, rows, empty).next(next))
 }
 

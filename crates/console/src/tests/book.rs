@@ -33,7 +33,7 @@ use uuid::Uuid;
 use crate::console::pages;
 use crate::kit::visitor::Visitor;
 use crate::tests::columns::actions_stand_on_every_screen;
-use crate::tests::site::desk;
+use crate::tests::site::shared;
 
 /// One model with a route that cools down.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl OpsWorld {
         let secrets = vec![ServerSecret::new(&[7; 32]).unwrap()];
         let accounts = Accounts::new(Arc::new(store.clone()), secrets, Arc::new(NoPause))
             .serving(Arc::new(SampleOffers));
-        let router = pages(desk(&accounts));
+        let router = pages(shared(&accounts));
         Self { store, accounts, router, _home: home }
     }
 

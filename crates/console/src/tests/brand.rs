@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use holdfast_domain::admin::{Reach, Role};
 
-use super::site::{Call, EMAIL, PASSWORD, World, desk_options, sign_in};
+use super::site::{Call, EMAIL, PASSWORD, World, shared_options, sign_in};
 use crate::console::Console;
-use crate::kit::desk::{Brand, ConsoleOptions, Logo};
+use crate::kit::console_state::{Brand, ConsoleOptions, Logo};
 
 const LOGO: &[u8] = b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>";
 
@@ -18,7 +18,8 @@ async fn holders_see_the_operators_brand_and_operators_do_not() {
         support_url: Some("https://help.example.com/?a=1&b=2".to_owned()),
         top_up_url: Some("https://pay.example.com".to_owned()),
     };
-    let console = Console::new(world.accounts.clone(), ConsoleOptions { brand, ..desk_options() });
+    let console =
+        Console::new(world.accounts.clone(), ConsoleOptions { brand, ..shared_options() });
     let from = std::net::IpAddr::from([192, 0, 2, 7]);
     let send = async |call: Call| World::answer_of(&console, from, call).await;
     let local = holdfast_accounts::Principal::local();

@@ -9,7 +9,10 @@ fn tables(html: &str) -> impl Iterator<Item = (Vec<&str>, Vec<&str>, Vec<Vec<&st
         let table = table.split("</table>").next().unwrap();
         let (classes, rest) = table.split_once('"').unwrap();
         let (head, body) = rest.split_once("</thead>").unwrap_or(("", rest));
-        let heads = head.split("</th>").filter_map(|it| it.rsplit('>').next()).collect();
+        let heads = head
+            .split("</th>")
+            .filter_map(|it| it.trim_end_matches("</a>").rsplit('>').next())
+            .collect();
         let rows = body.split("</tr>").map(|row| row.split("</td>").collect()).collect();
         (classes.split(' ').collect(), heads, rows)
     })

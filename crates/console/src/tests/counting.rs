@@ -133,8 +133,10 @@ async fn while_a_report_is_in_progress_pages_say_so_and_files_come() {
     let world = World::new().await;
     let (wallet, owner) = (world.wallet("acme", 5_000_000).await, &world.owner);
     let key = world.api_key(wallet.wallet.id, "one").await;
+    // Home has reports from the first request on.
+    world.completed(&key, 20).await;
     let page = format!("/wallets/{}", wallet.wallet.id);
-    let readers = &world.desk.usage.limits.of_readers;
+    let readers = &world.shared.usage.limits.of_readers;
     let in_progress = readers.enter(owner.principal.actor).unwrap();
     // An export has a place of its own.
     world.get(owner, "/usage.csv").await.is(200).has("closing");

@@ -86,7 +86,7 @@ async fn a_verb_says_itself_above_the_resource_with_the_way_back_to_its_sender_a
 
 #[tokio::test]
 async fn forms_that_share_a_use_case_say_their_own_outcome() {
-    let world = OpsWorld::new().await;
+    let (world, owner) = (OpsWorld::new().await, owner());
     let wallet = world.wallet("acme", 5_000).await;
     let api_key = world.api_key(wallet, "a key").await;
     let running = world.running(wallet, api_key).await;
@@ -99,10 +99,10 @@ async fn forms_that_share_a_use_case_say_their_own_outcome() {
     let invited = world.accounts.invite_person(&Principal::local(), &request(), &new).await;
     let person = invited.unwrap().thing.person;
     let said = async |form: &str, fields: &[(&str, &str)]| {
-        let opened = world.get(&owner(), form).await.location.unwrap();
-        let sent = world.post(&owner(), &opened, fields).await;
+        let opened = world.get(&owner, form).await.location.unwrap();
+        let sent = world.post(&owner, &opened, fields).await;
         let follows = sent.location.unwrap_or_else(|| panic!("{form}: {}", sent.html));
-        (follows.clone(), world.page(&owner(), &follows).await)
+        (follows.clone(), world.page(&owner, &follows).await)
     };
     let (job, page) = said("/jobs/new", &[("since", "")]).await;
     assert!(page.contains("Ledger check created."), "{page}");

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::audience::Audience;
 use crate::console::Console;
-use crate::tests::site::{Call, EMAIL, PASSWORD, World, desk_options, sign_in};
+use crate::tests::site::{Call, EMAIL, PASSWORD, World, shared_options, sign_in};
 
 /// A minute and a second that nobody waits for.
 pub(super) async fn pass_a_minute() {
@@ -390,7 +390,7 @@ async fn open_pages_are_shown_to_sessions_that_are_not_looked_up() {
     let link = world.invite("bob@example.com", Role::Support, Reach::All).await;
     let link = format!("/link/{}", link.expose());
     // A process that knows none of the sessions.
-    let fresh = Console::new(world.accounts.clone(), desk_options());
+    let fresh = Console::new(world.accounts.clone(), shared_options());
     let from = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
     for open in ["/sign-in", link.as_str()] {
         flood(&fresh).await;

@@ -10,11 +10,11 @@ use futures_util::stream::{self, BoxStream};
 use holdfast_domain::ports::Unavailable;
 use http::{HeaderMap, Request, Response};
 
-use super::site::{Call, World, desk_options};
+use super::site::{Call, World, shared_options};
 use holdfast_admin::AnswerBody;
 
 use crate::console::Console;
-use crate::kit::desk::ConsoleOptions;
+use crate::kit::console_state::ConsoleOptions;
 use crate::relay::ApiRelay;
 
 /// Keeps what it was asked, and answers.
@@ -57,7 +57,7 @@ async fn world(status: u16) -> (World, Arc<Recorder>, String) {
     let mut world = World::owned().await;
     let recorder = Arc::new(Recorder { asked: Mutex::default(), status });
     let relay: Arc<dyn ApiRelay> = Arc::<Recorder>::clone(&recorder);
-    let options = ConsoleOptions { playground: Some(relay), ..desk_options() };
+    let options = ConsoleOptions { playground: Some(relay), ..shared_options() };
     world.console = Console::new(world.accounts.clone(), options);
     let cookies = world.cookies().await;
     (world, recorder, cookies)

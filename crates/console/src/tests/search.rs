@@ -141,6 +141,7 @@ async fn people_of_a_wallet_are_read_for_a_part_of_an_address_alone() {
     let own = customer(&world, "acme").await;
     let admin = visitor(Role::HolderAdmin, Reach::Wallet(own.wallet));
     let notes = async || {
+        world.accounts.write_notes(true).await.unwrap();
         let trail = world.page(&owner(), "/trail?use_case=person.read").await;
         trail.matches("person.read</bdi>").count()
     };

@@ -26,7 +26,7 @@ use holdfast_admin::AnswerBody;
 
 use crate::audience::Audience;
 use crate::console::Console;
-use crate::kit::desk::{Brand, ConsoleOptions, Desk};
+use crate::kit::console_state::{Brand, ConsoleOptions, ConsoleState};
 use crate::relay::ApiRelay;
 
 pub(crate) const EMAIL: &str = "ada@example.com";
@@ -63,15 +63,15 @@ pub(crate) fn options(address: AdminOptions, audience: Audience) -> ConsoleOptio
 }
 
 /// Options of the console that [`World::new`] has.
-pub(crate) fn desk_options() -> ConsoleOptions {
+pub(crate) fn shared_options() -> ConsoleOptions {
     let listens = SocketAddr::from((Ipv4Addr::LOCALHOST, 8081));
     options(AdminOptions::new(listens, None).unwrap(), Audience::Everyone)
 }
 
 /// The desk of pages that are asked for without a guard.
-pub(crate) fn desk(accounts: &Accounts) -> Desk {
+pub(crate) fn shared(accounts: &Accounts) -> ConsoleState {
     let address = AdminOptions::of_links(None, None);
-    Desk::new(accounts.clone(), options(address, Audience::Everyone))
+    ConsoleState::new(accounts.clone(), options(address, Audience::Everyone))
 }
 
 /// The console over a database of its own.

@@ -31,10 +31,10 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::console::pages;
-use crate::kit::desk::Desk;
+use crate::kit::console_state::ConsoleState;
 use crate::kit::visitor::Visitor;
 use crate::tests::columns::actions_stand_on_every_screen;
-use crate::tests::site::desk;
+use crate::tests::site::shared;
 
 /// One model with a route, whose name no holder may see.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(crate) struct World {
     /// Somebody who may do everything.
     pub(crate) owner: Visitor,
     /// Parts that the handlers have at hand.
-    pub(crate) desk: Desk,
+    pub(crate) shared: ConsoleState,
     router: Router,
     _folder: TempDir,
 }
@@ -82,10 +82,10 @@ impl World {
         let secrets = vec![ServerSecret::new(&[7; 32]).unwrap()];
         let accounts = Accounts::new(Arc::new(store.clone()), secrets, Arc::new(NoPause))
             .serving(Arc::new(SampleOffers));
-        let desk = desk(&accounts);
-        let router = pages(desk.clone());
+        let shared = shared(&accounts);
+        let router = pages(shared.clone());
         let owner = visitor(Role::Owner, Reach::All);
-        Self { accounts, store, owner, desk, router, _folder: folder }
+        Self { accounts, store, owner, shared, router, _folder: folder }
     }
 
     /// A new wallet, with this much on it.

@@ -1,4 +1,4 @@
-//! The forms that issue an admin key, rotate it and revoke it. A secret is told once, and kept by nobody here.
+//! The forms that issue an admin key, rotate it and revoke it. A secret is shown once, and not stored.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::pages::parts::reference::{self, WALLET};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/admin_keys.txt")]
-enum Text {
+enum AdminKeysFormsText {
     #[template(block = "secret")]
     Secret,
 }
@@ -72,7 +72,7 @@ impl FormPage for IssueAdminKey {
             }
             failure => failure,
         });
-        Ok(told(issued?.thing))
+        Ok(shown_once(issued?.thing))
     }
 }
 
@@ -100,7 +100,7 @@ impl FormPage for RotateAdminKey {
         let id = self.0.id;
         let rotated =
             accounts.rotate_admin_key(visit.principal(), &sent.request, id, grace).await?;
-        Ok(told(rotated.thing))
+        Ok(shown_once(rotated.thing))
     }
 }
 
@@ -129,13 +129,13 @@ fn framed(form: FormFrame, key: &AdminKey) -> FormFrame {
     form.below(&key.name, format!("/admin-keys/{}", key.id))
 }
 
-/// The page that tells a secret, or the key's own where it was told before.
-fn told(issued: IssuedAdminKey) -> FormOutcome {
+/// The page with the secret, or the key's own if it was shown before.
+fn shown_once(issued: IssuedAdminKey) -> FormOutcome {
     let href = format!("/admin-keys/{}", issued.id);
     let Some(bearer) = issued.bearer else { return FormOutcome::done() };
     let rows = vec![("Admin key", Cell::link(issued.id.to_string(), href))];
     FormOutcome::done()
-        .section(Notice::new(Tone::Warning, Text::Secret.to_string()))
+        .section(Notice::new(Tone::Warning, AdminKeysFormsText::Secret.to_string()))
         .section(Snippet::new("Secret", bearer.expose()))
         .section(Facts::new("", rows))
         .telling_once()

@@ -1,5 +1,5 @@
 //! The forms that issue an API key, and that give one another credential and end the others after a grace. The secret
-//! is told in the answer to the form, once.
+//! is shown in the answer to the form, once.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::isolation::isolated;
 use crate::kit::visit::Visit;
 use crate::pages::key::grant;
-use crate::pages::key::told::told;
+use crate::pages::key::secret::shown_once;
 use crate::pages::parts::api_key::{framed, opened};
 use crate::pages::parts::reference::{self, WALLET, to_wallet};
 
@@ -24,7 +24,7 @@ const GRACE: &str = "grace_seconds";
 const GRACES: [(u64, &str); 4] =
     [(0, "end at once"), (3_600, "stay an hour"), (86_400, "stay a day"), (604_800, "stay a week")];
 
-/// The form that issues a key, of one wallet where its address names one.
+/// The form that issues a key, of one wallet if its address names one.
 pub(crate) struct IssueKey {
     wallet: Option<WalletRecord>,
     offered: Vec<String>,
@@ -72,7 +72,7 @@ impl FormPage for IssueKey {
         let (wallet, orders) = (to_wallet(wallet), [order]);
         let issued = accounts.issue_api_keys(principal, &sent.request, &wallet, &orders).await?;
         let issued = issued.thing.first().ok_or_else(Failure::not_found)?;
-        Ok(told(issued, &self.offered, &visit.desk.options.base_url))
+        Ok(shown_once(issued, &self.offered, &visit.shared.options.base_url))
     }
 }
 
@@ -105,7 +105,7 @@ impl FormPage for RotateKey {
         let (id, grace) = (Reference::Id(visit.id()?), Duration::from_secs(seconds));
         let accounts = visit.accounts();
         let rotated = accounts.rotate_api_key(visit.principal(), &sent.request, &id, grace).await?;
-        Ok(told(&rotated.thing, &self.offered, &visit.desk.options.base_url))
+        Ok(shown_once(&rotated.thing, &self.offered, &visit.shared.options.base_url))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The form that edits an API key. It carries the number of edits that it was opened at: what somebody else changed
+//! The form that edits an API key. It carries the number of edits that it was opened at: a change of another person
 //! since is not overwritten.
 
 use async_trait::async_trait;

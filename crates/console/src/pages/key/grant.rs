@@ -11,8 +11,8 @@ use holdfast_domain::limits::{CountLimit, Limits};
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::ask::SentFields;
 use crate::kit::field::{Choice, FieldKind, FormField};
+use crate::kit::input::SentFields;
 use crate::kit::value::{count, moment, moment_text, spend, spend_text, windows};
 use crate::kit::visit::Visit;
 
@@ -23,7 +23,7 @@ const ENDS_AT: &str = "ends_at";
 /// Texts of the fields.
 #[derive(Debug, Template)]
 #[template(path = "pages/grant.txt")]
-enum Text {
+enum GrantText {
     #[template(block = "no_bound")]
     NoBound,
     #[template(block = "model_ids")]
@@ -40,14 +40,14 @@ pub(crate) fn offered(visit: &Visit) -> Vec<String> {
     models.map(|offer| offer.contract.model.to_string()).collect()
 }
 
-/// Bound of what this principal grants on a wallet, in words; nothing for whoever has none.
+/// Bound of what this principal grants on a wallet, in words; `None` without a bound.
 pub(crate) fn bound(principal: &Principal, record: &WalletRecord) -> Option<String> {
     if matches!(principal.role, Role::Owner | Role::HolderAdmin) {
         return None;
     }
     let currency = record.wallet.currency;
     Some(record.key_spend.map_or_else(
-        || Text::NoBound.to_string(),
+        || GrantText::NoBound.to_string(),
         |most| format!("At most {}.", spend_text(most, currency)),
     ))
 }
@@ -95,7 +95,7 @@ pub(crate) fn fields(grant: &Grant, offered: &[String], bound: Option<String>) -
 fn models(grant: &Grant, offered: &[String]) -> FormField {
     if is_long(grant) {
         // From before the bound: shown as a list of boxes it would be larger than a page may be.
-        let hint = Text::LongList { most: MODELS_MAX }.to_string();
+        let hint = GrantText::LongList { most: MODELS_MAX }.to_string();
         return FormField::of(&members::KEY_MODELS, FieldKind::Area).hint(hint);
     }
     let granted = grant.models.iter().flatten().map(|entry| entry.as_str().to_owned());
@@ -114,7 +114,7 @@ fn models(grant: &Grant, offered: &[String]) -> FormField {
     };
     let value = granted.into_iter().collect::<Vec<_>>().join("\n");
     let field = FormField::of(&members::KEY_MODELS, kind).value(value);
-    if known.is_empty() { field.hint(Text::ModelIds.to_string()) } else { field }
+    if known.is_empty() { field.hint(GrantText::ModelIds.to_string()) } else { field }
 }
 
 /// True for an allow-list from before there was a bound.
@@ -153,7 +153,7 @@ pub(crate) fn read(fields: &SentFields) -> Result<Grant, Failure> {
     })
 }
 
-/// True where the end is another one than a form that was opened on `grant` shows.
+/// True if the end differs from that of a form opened on `grant`.
 pub(crate) fn moves_end(fields: &SentFields, grant: &Grant) -> bool {
     fields.get(ENDS_AT).unwrap_or_default() != moment_text(grant.ends_at)
 }

@@ -1,6 +1,6 @@
-//! The forms that ask an operation to end: cancel one that runs, reconcile one whose owner is gone.
+//! The forms that end a request: cancel one that runs, reconcile one whose node is gone.
 //!
-//! What comes of it is the operation's own rules' to say; its page shows it.
+//! The rules of operations decide the result; the page of the request shows it.
 
 use async_trait::async_trait;
 use holdfast_accounts::OperationRecord;

@@ -1,7 +1,7 @@
 //! The charge of an operation, explained: its meters by its price, line by line, to the last digit.
 //!
 //! Lines are exact, in millionths of a micro; their sum is rounded up once, to a whole micro. So the lines of a
-//! table add up to its charge, whatever the prices are. What the hold did not cover is not charged.
+//! table add up to its charge, for all prices. The part beyond the hold is not charged.
 
 use askama::Template;
 use holdfast_domain::billing::UsageRecord;
@@ -14,7 +14,7 @@ use crate::kit::section::Table;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/operation.txt")]
-enum Text {
+enum PriceLinesText {
     #[template(block = "sum")]
     Sum,
     #[template(block = "rounded")]
@@ -50,19 +50,19 @@ pub(crate) fn table(price: &PriceVersion, usage: &UsageRecord) -> Table {
         vec![Cell::text(what), Cell::text(""), Cell::text(""), Cell::Money(amount)]
     };
     let cost = price.tariff.cost(meters);
-    rows.push(total(&Text::Sum.to_string(), exact(sum_text(sum), currency)));
-    rows.push(total(&Text::Rounded.to_string(), money(cost, currency)));
+    rows.push(total(&PriceLinesText::Sum.to_string(), exact(sum_text(sum), currency)));
+    rows.push(total(&PriceLinesText::Rounded.to_string(), money(cost, currency)));
     if usage.shortfall > Micros::ZERO {
         let beyond = money(usage.shortfall.negated(), currency);
-        rows.push(total(&Text::Shortfall.to_string(), beyond));
+        rows.push(total(&PriceLinesText::Shortfall.to_string(), beyond));
     }
     rows.push(total("Charge", money(usage.charge, currency)));
     let head = ["Meter", "Units", "Price", "Amount"];
     let above = price.tariff.tier(meters).map(|tier| tier.above_prompt_tokens);
-    Table::new(&Text::Breakdown { above }.to_string(), &head, rows, "")
+    Table::new(&PriceLinesText::Breakdown { above }.to_string(), &head, rows, "")
 }
 
-/// Millionths of a micro in decimal units: at least two digits behind the dot, and none that says nothing.
+/// Millionths of a micro in decimal units: at least two digits behind the dot, without trailing zeros beyond.
 fn sum_text(millionths: u128) -> String {
     let (units, fraction) = (millionths / UNIT, millionths % UNIT);
     let fraction = format!("{fraction:012}");

@@ -7,7 +7,7 @@ use crate::kit::section::Snippet;
 /// Texts of the examples.
 #[derive(Debug, Template)]
 #[template(path = "pages/example.txt")]
-enum Text<'a> {
+enum ExamplePartText<'a> {
     #[template(block = "shell")]
     Shell { base_url: &'a str, api_key: &'a str },
     #[template(block = "curl")]
@@ -21,10 +21,10 @@ enum Text<'a> {
 /// The environment of an API key, and programs that send a request to a model in it.
 pub(crate) fn snippets(base_url: &str, api_key: &str, model: &str) -> [Snippet; 4] {
     [
-        ("For a shell", Text::Shell { base_url, api_key }),
-        ("curl", Text::Curl { model }),
-        ("Python", Text::Python { model }),
-        ("Node", Text::Node { model }),
+        ("For a shell", ExamplePartText::Shell { base_url, api_key }),
+        ("curl", ExamplePartText::Curl { model }),
+        ("Python", ExamplePartText::Python { model }),
+        ("Node", ExamplePartText::Node { model }),
     ]
     .map(|(title, text)| Snippet::new(title, text.to_string()))
 }

@@ -29,7 +29,7 @@ pub(crate) fn done(job: &Job) -> Cell {
     share.map_or(Cell::Nothing, |share| Cell::Meter(share, format!("{done} of {of}")))
 }
 
-/// Verdict on the book: said once all of it was read.
+/// Result of a check of the whole ledger.
 pub(crate) fn result(job: &Job) -> Cell {
     match is_well(job) {
         Some(true) => Cell::badge("ledger balanced", Tone::Good),

@@ -1,10 +1,11 @@
 //! Operations as several pages show them.
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::ask::SentFields;
-use crate::kit::cell::{Cell, Tone};
+use crate::kit::cell::{Cell, Tone, grouped};
+use crate::kit::input::SentFields;
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::Names;
+use crate::pages::parts::usage::{COMPLETION, PROMPT};
 use holdfast_accounts::OperationRecord;
 use holdfast_domain::admin::ResourceId;
 use holdfast_domain::admin::listing::OperationListing;
@@ -15,7 +16,8 @@ use holdfast_domain::{Micros, OperationId};
 pub(crate) const MODEL: &str = "model";
 
 /// Head of a table of operations.
-pub(crate) const HEAD: [&str; 6] = ["Began", "State", "Model", "Charge", "API key", "Wallet"];
+pub(crate) const HEAD: [&str; 8] =
+    ["Began", "Wallet", "API key", "Model", "State", "Tokens in / out", "Duration", "Charge"];
 
 /// The model that a filter names.
 pub(crate) fn read_model(query: &SentFields) -> Result<Option<PublicModelId>, Failure> {
@@ -51,12 +53,32 @@ pub(crate) fn row(
     let currency = operation.price.currency;
     vec![
         Cell::moment_link(operation.created_at, format!("/operations/{}", operation.id)),
-        state(operation, situation),
+        names.link(Thing::Wallet(operation.wallet)),
+        names.link(Thing::ApiKey(operation.api_key)),
         Cell::text(operation.model.as_str()),
+        state(operation, situation),
+        tokens(operation),
+        duration(operation),
         amount.map_or(Cell::Nothing, |amount| Cell::money(amount, currency)),
-        names.link(ResourceId::ApiKey(operation.api_key)),
-        names.link(ResourceId::Wallet(operation.wallet)),
     ]
+}
+
+/// Tokens of the prompt and of the completion, once they are metered.
+fn tokens(operation: &Operation) -> Cell {
+    let Some(usage) = operation.phase.usage() else { return Cell::Nothing };
+    let meters = &usage.metered.meters;
+    let [prompt, completion] = [&PROMPT[..], &COMPLETION].map(|kinds| {
+        kinds.iter().fold(0_u64, |sum, kind| sum.saturating_add(meters.count(*kind))).to_string()
+    });
+    Cell::Number(format!("{} / {}", grouped(&prompt), grouped(&completion)))
+}
+
+/// Time from the admission of the last run to its end.
+fn duration(operation: &Operation) -> Cell {
+    operation.phase.finished_at().map_or(Cell::Nothing, |end| {
+        let milliseconds = end.since(operation.admitted_at).as_millis().to_string();
+        Cell::Number(format!("{} ms", grouped(&milliseconds)))
+    })
 }
 
 /// Charge of an operation that has one.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/people.txt")]
-enum Text {
+enum PersonPartText {
     #[template(block = "none_of_wallet")]
     NoneOfWallet,
 }
@@ -32,7 +32,7 @@ pub(crate) async fn of_wallet(
     let rows = rows.map(|record| {
         vec![Cell::link(called(&record), address(record.person.id)), roles(&record), state(&record)]
     });
-    let empty = &Text::NoneOfWallet.to_string();
+    let empty = &PersonPartText::NoneOfWallet.to_string();
     let all = Link::new("All people", format!("/people?{WALLET}={wallet}"));
     Ok(Table::new("People", &["Person", "Role", "State"], rows.collect(), empty).link(all))
 }
@@ -58,7 +58,7 @@ pub(crate) fn email(record: &PersonRecord) -> Option<&str> {
     record.person.email.as_ref().map(EmailAddress::as_str)
 }
 
-/// Name of a person on pages: by their address, or by their id where that is erased or not known yet.
+/// Name of a person on pages: by their address, or by their id if that is erased or not known yet.
 pub(crate) fn called(record: &PersonRecord) -> String {
     email(record).map_or_else(|| record.person.id.to_string(), str::to_owned)
 }

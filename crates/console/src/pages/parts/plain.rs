@@ -2,9 +2,9 @@
 //! its nature, or is the same when it is done again.
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::ask::SentFields;
 use crate::kit::cell::Tone;
 use crate::kit::field::{FieldKind, FormField, put_beside};
+use crate::kit::input::SentFields;
 use crate::kit::page::Page;
 use crate::kit::section::Form;
 use crate::kit::section::Notice;
@@ -42,7 +42,7 @@ impl PlainForm {
             .field(FormField::of(&members::NEW_PASSWORD_AGAIN, new))
     }
 
-    /// The page with the form below whatever it has.
+    /// The page with the form below its sections.
     pub(crate) fn page(self) -> Page {
         let Self { page, action, fields, submit, is_grave } = self;
         page.section(Form { action, fields, submit: submit.to_owned(), is_grave })

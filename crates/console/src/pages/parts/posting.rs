@@ -10,7 +10,7 @@ use holdfast_domain::{Currency, Operation};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/payments.txt")]
-enum Text {
+enum PostingPartText {
     #[template(block = "no_deposit")]
     NoDeposit,
 }
@@ -44,7 +44,7 @@ pub(crate) fn table(
         ]
     };
     let empty = match list {
-        PostingList::All | PostingList::Deposits => Text::NoDeposit.to_string(),
+        PostingList::All | PostingList::Deposits => PostingPartText::NoDeposit.to_string(),
         PostingList::Adjustments => "No adjustments.".to_owned(),
         PostingList::Refunds => "No refunds.".to_owned(),
     };

@@ -12,16 +12,16 @@ use uuid::Uuid;
 
 use crate::failure::{Failure, FieldRefusal};
 use crate::kit::address::{noun, of_thing};
-use crate::kit::ask::SentFields;
 use crate::kit::cell::Cell;
 use crate::kit::field::{FieldKind, FormField};
+use crate::kit::input::SentFields;
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
 
 pub(crate) const WALLET: &str = "wallet";
 pub(crate) const API_KEY: &str = "api_key";
 
-/// The wallet that the field names, where it names one.
+/// The wallet that the field names, if any.
 pub(crate) async fn wallet(
     visit: &Visit,
     fields: &SentFields,
@@ -34,7 +34,7 @@ pub(crate) async fn wallet(
     }
 }
 
-/// The API key that the field names, where it names one. Names are unique within a wallet.
+/// The API key that the field names, if any. Names are unique within a wallet.
 pub(crate) async fn api_key(
     visit: &Visit,
     fields: &SentFields,
@@ -50,7 +50,7 @@ pub(crate) async fn api_key(
     }
 }
 
-/// Field of a filter that names a wallet; whoever has one wallet needs none.
+/// Field of a filter that names a wallet; a user of one wallet needs none.
 pub(crate) fn wallet_field(visit: &Visit) -> Option<FormField> {
     let field =
         FormField::optional(WALLET, "Wallet", FieldKind::Text).value(visit.query.raw(WALLET));

@@ -1,6 +1,6 @@
 //! Refused requests as several pages show them: a row each, beside the number of all like it in its hour.
 //!
-//! A list has the newest of each API key, so its length says nothing of how many were refused: the number beside a
+//! A list has the newest of each API key, so its length is not the number of refusals: the number beside a
 //! row does.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::pages::parts::reference::{self, Names};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/refusals.txt")]
-enum Text {
+enum RefusalPartText {
     #[template(block = "title")]
     Title,
     #[template(block = "unknown_code")]
@@ -51,7 +51,7 @@ pub(crate) async fn found(visit: &Visit, period: Period) -> Result<Table, Failur
     let listed = accounts.refused_requests(principal, filter.clone(), pages.request()?).await?;
     let next = pages.next(listed.next)?;
     let rows = rows(visit, &listed.rows, filter).await?;
-    Ok(Table::new(&Text::Title.to_string(), &HEAD, rows, EMPTY).next(next))
+    Ok(Table::new(&RefusalPartText::Title.to_string(), &HEAD, rows, EMPTY).next(next))
 }
 
 /// Rows under [`HEAD`]. The numbers are of what the filter admits.
@@ -104,7 +104,7 @@ pub(crate) async fn of_wallet(visit: &Visit, wallet: WalletId) -> Result<Option<
     latest(visit, filter, format!("/operations?scope=refused&wallet={wallet}")).await
 }
 
-/// A short list with a link to the whole one, for whoever may read it.
+/// A short list with a link to the whole one, for roles that may read it.
 async fn latest(
     visit: &Visit,
     filter: RefusalFilter,
@@ -122,7 +122,7 @@ async fn latest(
 /// Cause of an error code, as one sentence.
 pub(crate) fn cause(code: &str) -> String {
     let known = Code::ALL.into_iter().find(|known| known.label() == code);
-    let Some(known) = known else { return Text::UnknownCode.to_string() };
+    let Some(known) = known else { return RefusalPartText::UnknownCode.to_string() };
     let first = known.cause().split_inclusive(". ").next().unwrap_or(known.cause());
     first.trim_end().replace('`', "")
 }

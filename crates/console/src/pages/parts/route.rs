@@ -89,12 +89,12 @@ pub(crate) fn percent(per_mille: u64) -> String {
     format!("{}.{} %", per_mille / 10, per_mille % 10)
 }
 
-/// A latency, or nothing.
+/// An optional latency.
 pub(crate) fn milliseconds(latency: Option<u64>) -> Cell {
     latency.map_or(Cell::Nothing, |ms| Cell::Number(format!("{} ms", grouped(&ms.to_string()))))
 }
 
-/// Note of a failure, or nothing.
+/// An optional note of a failure.
 pub(crate) fn note(note: Option<&FailureNote>) -> Cell {
     Cell::some_text(note.map(FailureNote::as_str))
 }

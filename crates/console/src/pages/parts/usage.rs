@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use holdfast_domain::admin::report::{Group, Totals, UsageRow};
+use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use holdfast_wire::file::group_name;
 
@@ -22,12 +23,19 @@ use crate::kit::visit::Visit;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/usage.txt")]
-enum Text {
+enum UsagePartText {
     #[template(block = "counted")]
     Counted,
     #[template(block = "known_cost")]
     KnownCost { of: String },
 }
+
+/// Meters of a prompt.
+pub(crate) const PROMPT: [MeterKind; 4] =
+    [MeterKind::Input, MeterKind::CachedInput, MeterKind::CacheWrite, MeterKind::AudioInput];
+/// Meters of a completion.
+pub(crate) const COMPLETION: [MeterKind; 3] =
+    [MeterKind::Output, MeterKind::Reasoning, MeterKind::AudioOutput];
 
 /// Rows of one currency.
 #[derive(Debug)]
@@ -37,9 +45,9 @@ pub(crate) struct CurrencyRows<'r> {
     pub(crate) total: Totals,
 }
 
-/// When usage counts, and when payments do.
+/// Notice of the moments at which usage and payments count.
 pub(crate) fn counted() -> Notice {
-    Notice::new(Tone::Plain, Text::Counted.to_string()).link("Payments", "/payments")
+    Notice::new(Tone::Plain, UsagePartText::Counted.to_string()).link("Payments", "/payments")
 }
 
 /// Rows by currency, the one with the most volume first.
@@ -82,7 +90,7 @@ pub(crate) fn margin_tile(label: &str, total: &Totals, currency: Currency) -> Ti
         return Tile::new(label, "–").note("no known cost");
     };
     let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
-    let note = Text::KnownCost { of: cents(whole, currency) }.to_string();
+    let note = UsagePartText::KnownCost { of: cents(whole, currency) }.to_string();
     Tile::new(label, share).exact(money(known.margin, currency)).note(note)
 }
 

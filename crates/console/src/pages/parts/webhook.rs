@@ -32,7 +32,7 @@ pub(crate) fn wallet(record: &WebhookRecord, names: &Names<'_>, visitor: &Visito
     }
 }
 
-/// The kinds of events that it is told.
+/// The kinds of its events.
 pub(crate) fn kinds(record: &WebhookRecord) -> String {
     match &record.kinds {
         None => "all".to_owned(),

@@ -1,4 +1,4 @@
-//! The form that invites somebody to one role.
+//! The form that invites a person to one role.
 
 use async_trait::async_trait;
 use holdfast_accounts::fields::members;
@@ -6,14 +6,14 @@ use holdfast_accounts::{Name, NewInvitation};
 use holdfast_domain::admin::{Authority, EmailAddress, Reach, Role};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::ask::SentFields;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::input::SentFields;
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::{self, WALLET};
 use crate::pages::people::linked;
 
-/// The form, for whoever invites.
+/// The form, with the authority of its user.
 pub(crate) struct Invite(Authority);
 
 impl Invite {
@@ -60,7 +60,7 @@ impl FormPage for Invite {
     }
 }
 
-/// The reach of a role that is given by somebody who has all wallets.
+/// The reach of a role that is given by a person with all wallets.
 async fn reach_of(visit: &Visit, fields: &SentFields, role: Role) -> Result<Reach, Failure> {
     match reference::wallet(visit, fields).await? {
         None if role.is_holder() => Err(Failure::field(WALLET, FieldRefusal::WalletMissing)),

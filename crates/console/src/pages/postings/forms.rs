@@ -39,15 +39,15 @@ impl FormPage for Deposit {
         let mut order = order(sent, PostingDetails::default())?;
         order.details.reference = reference(sent)?;
         let reference = order.details.reference.as_ref();
-        let told = reference.map(|it| format!("{} {}", it.source, it.external_reference));
+        let named = reference.map(|it| format!("{} {}", it.source, it.external_reference));
         let (id, amount) = (Reference::Id(visit.id()?), order.amount);
         let made = visit.accounts().deposit(visit.principal(), &sent.request, &id, order).await?;
-        let more = vec![("Reference", Cell::some_text(told.as_deref())), note_row(sent)];
+        let more = vec![("Reference", Cell::some_text(named.as_deref())), note_row(sent)];
         Ok(review(("Deposit", "To"), &made, amount, more))
     }
 }
 
-/// The payment that a deposit comes from, where one is named: its source and its id there.
+/// The payment that a deposit comes from, if one is named: its payment system and its id there.
 fn reference(sent: &Submission) -> Result<Option<DepositReference>, Failure> {
     let source: Option<Source> = sent.fields.read(SOURCE)?;
     let id: Option<ExternalId> = sent.fields.read(REFERENCE)?;

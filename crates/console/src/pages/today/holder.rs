@@ -1,4 +1,4 @@
-//! The first page of a holder: their wallet, and how to use it. Nothing of any other.
+//! The first page of a holder: their wallet, and how to use it. No data of another wallet.
 
 use askama::Template;
 use holdfast_domain::admin::UseCase;
@@ -24,7 +24,7 @@ use crate::pages::parts::usage::{revenue, sum};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/home.txt")]
-enum Text {
+enum HolderText {
     #[template(block = "no_key")]
     NoKey { may_issue: bool },
     #[template(block = "no_request_yet")]
@@ -71,7 +71,7 @@ async fn charged(
     let by = Grouping::by(GroupBy::Day);
     let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
     let href = "/usage?period=today";
-    let report = match visit.desk.usage(&visit.visitor, query, visit.desk.deadline()).await? {
+    let report = match visit.shared.usage(&visit.visitor, query, visit.shared.deadline()).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
             return Ok(vec![("Spend today", Cell::link(absence.words(), href))]);
@@ -99,7 +99,7 @@ async fn keys(visit: &Visit, may_issue: bool) -> Result<Table, Failure> {
         vec![Cell::link(&api_key.name, format!("/keys/{}", api_key.id)), state, end]
     };
     let rows = page.rows.iter().map(row).collect();
-    let empty = &Text::NoKey { may_issue }.to_string();
+    let empty = &HolderText::NoKey { may_issue }.to_string();
     let table = Table::new("API keys", &["Name", "State", "Ends"], rows, empty);
     Ok(table.link(Link::new("All API keys", "/keys")))
 }
@@ -109,7 +109,7 @@ async fn recent(visit: &Visit) -> Result<Table, Failure> {
     let filter = OperationFilter::default();
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
     let rows = operation::rows(visit, &page.rows, operation::charge).await?;
-    let empty = &Text::NoRequestYet.to_string();
+    let empty = &HolderText::NoRequestYet.to_string();
     let table = Table::new("Latest requests", &operation::HEAD, rows, empty);
     Ok(table.link(Link::new("All requests", "/operations")))
 }
@@ -118,9 +118,9 @@ async fn recent(visit: &Visit) -> Result<Table, Failure> {
 fn examples(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let offered = visit.accounts().models(visit.principal())?;
     let Some(model) = offered.models.first().map(|model| &model.contract.model) else {
-        let text = Text::NoModel.to_string();
+        let text = HolderText::NoModel.to_string();
         return Ok(vec![Notice::new(Tone::Warning, text).into()]);
     };
-    let snippets = example::snippets(&visit.desk.options.base_url, "hfk_...", model.as_str());
+    let snippets = example::snippets(&visit.shared.options.base_url, "hfk_...", model.as_str());
     Ok(snippets.map(Section::from).to_vec())
 }

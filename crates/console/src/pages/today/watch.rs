@@ -18,7 +18,7 @@ use crate::pages::parts::{job, node, operation, route};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/home.txt")]
-enum Text {
+enum WatchText {
     #[template(block = "all_good")]
     AllGood,
     #[template(block = "older_stuck")]
@@ -59,13 +59,13 @@ pub(super) async fn sections(visit: &Visit) -> Result<Vec<Section>, Failure> {
         found.extend(last_check(visit).await?);
     }
     if found.is_empty() {
-        let text = Text::AllGood.to_string();
+        let text = WatchText::AllGood.to_string();
         return Ok(vec![Notice::new(Tone::Good, text).into()]);
     }
     Ok(found.into_iter().map(Section::from).collect())
 }
 
-/// The table if it has rows, or if rows were left unread: none of those that were read proves nothing.
+/// The table if it has rows, or if rows were left unread: an empty part is no proof.
 fn unless_clear(table: Table, is_partial: bool) -> Option<Table> {
     Some(table).filter(|table| is_partial || !table.rows.is_empty())
 }
@@ -75,7 +75,7 @@ async fn stuck(visit: &Visit) -> Result<Option<Table>, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
     let rows = operation::rows(visit, &page.rows, operation::charge).await?;
-    let empty = &Text::OlderStuck.to_string();
+    let empty = &WatchText::OlderStuck.to_string();
     let table = Table::new("Stuck requests", &operation::HEAD, rows, empty);
     let is_partial = page.next.is_some();
     let table = match page.next {
@@ -122,7 +122,7 @@ async fn low(visit: &Visit) -> Result<Option<Table>, Failure> {
     let is_new = |it: &&WalletRecord| low.rows.iter().all(|known| known.wallet.id != it.wallet.id);
     let rows = low.rows.iter().chain(empty.rows.iter().filter(is_new)).map(low_row).collect();
     let head = ["Wallet", "Available", "On hold", "Low-balance alert"];
-    let (title, sentence) = (Text::Low.to_string(), Text::OlderLow.to_string());
+    let (title, sentence) = (WatchText::Low.to_string(), WatchText::OlderLow.to_string());
     let mut table = Table::new(&title, &head, rows, &sentence);
     if low.next.is_some() {
         table = table.link(Link::new("All low wallets", "/wallets?state=low"));
@@ -155,7 +155,7 @@ async fn last_check(visit: &Visit) -> Result<Option<Table>, Failure> {
         return Ok(None);
     }
     let rows = last.map(job::row).into_iter().collect();
-    let empty = if page.next.is_some() { Text::NoResult } else { Text::NoCheck };
+    let empty = if page.next.is_some() { WatchText::NoResult } else { WatchText::NoCheck };
     let table = Table::new("Last ledger check", &job::HEAD, rows, &empty.to_string());
     let table = table.link(Link::new("All ledger checks", "/jobs"));
     let may_check = last.is_none() && visit.may(UseCase::JobCreate);

@@ -13,24 +13,24 @@ use tokio::time::Instant;
 use super::{FIRST, FROM, ON, PRESET, SECOND, TO, address_with, label};
 use crate::failure::Failure;
 use crate::kit::amount::{cents, exact, percent};
-use crate::kit::ask::SentFields;
 use crate::kit::cell::{Cell, grouped, money};
 use crate::kit::counting::ReportView;
+use crate::kit::input::SentFields;
 use crate::kit::moment::{day_after, hour_after, moment_after, short, written};
 use crate::kit::ranking::Ranking;
-use crate::kit::section::{Section, Table};
+use crate::kit::section::{Section, SortLink, Table};
 use crate::kit::tile::{Tile, Tiles};
 use crate::kit::time_axis::{Step, TimeAxis};
 use crate::kit::visit::Visit;
 use crate::pages::parts::usage::{
-    self as parts, CurrencyRows, chart, margin_tile, ranked, requests, revenue, revenue_name,
-    series, start,
+    self as parts, COMPLETION, CurrencyRows, PROMPT, chart, margin_tile, ranked, requests, revenue,
+    revenue_name, series, start,
 };
 
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/usage.txt")]
-enum Text<'a> {
+enum ViewText<'a> {
     #[template(block = "empty")]
     Empty { currency: Option<Currency> },
     #[template(block = "incomplete")]
@@ -39,12 +39,15 @@ enum Text<'a> {
     Title { name: &'a str, by: &'a str, currency: Currency, step: &'a str, last: Option<usize> },
 }
 
+/// Parameter of the column by which the rows are sorted.
+pub(super) const SORT: &str = "sort";
+
 /// Rows of the ranking.
 const RANKED: usize = 10;
 
 /// A report without rows, or without rows of this currency.
 pub(super) fn nothing(currency: Option<Currency>) -> Table {
-    Table::new("Breakdown", &[], Vec::new(), &Text::Empty { currency }.to_string())
+    Table::new("Breakdown", &[], Vec::new(), &ViewText::Empty { currency }.to_string())
 }
 
 /// Sums of all rows.
@@ -52,7 +55,7 @@ pub(super) fn tiles(visit: &Visit, rows: &CurrencyRows<'_>, shows_costs: bool) -
     let (total, currency) = (&rows.total, rows.currency);
     let earned = revenue(total);
     let is_incomplete = total.is_saturated || (shows_costs && total.is_incomplete());
-    let note = if is_incomplete { Text::Incomplete.to_string() } else { String::new() };
+    let note = if is_incomplete { ViewText::Incomplete.to_string() } else { String::new() };
     let mut tiles = vec![
         Tile::new(revenue_name(visit), cents(earned, currency))
             .exact(money(earned, currency))
@@ -81,11 +84,11 @@ pub(super) async fn drawn(
     let whole = Grouping::by(step.group_by());
     let split = Grouping::by_both(step.group_by(), by).unwrap_or(whole);
     let asked = UsageQuery { by: split, ..query.clone() };
-    let mut found = visit.desk.usage(&visit.visitor, asked, until).await;
+    let mut found = visit.shared.usage(&visit.visitor, asked, until).await;
     if matches!(&found, Err(failure) if failure.field.is_some()) {
         // More groups than a report may have: the sums of the periods are few.
         let asked = UsageQuery { by: whole, ..query };
-        found = visit.desk.usage(&visit.visitor, asked, until).await;
+        found = visit.shared.usage(&visit.visitor, asked, until).await;
     }
     let report = match found? {
         ReportView::There(report, _at) => report,
@@ -103,7 +106,8 @@ pub(super) async fn drawn(
     let all = series(&rows, &axis, address);
     let (name, dimension) = (revenue_name(visit), label(by).to_lowercase());
     let last = Some(axis.len()).filter(|_len| axis.is_cut(from));
-    let title = Text::Title { name, by: &dimension, currency, step: step.word(), last }.to_string();
+    let title =
+        ViewText::Title { name, by: &dimension, currency, step: step.word(), last }.to_string();
     let ranking = format!("{name} by {dimension}");
     let ranking = Ranking::new(&ranking, currency, RANKED, ranked(&rows, address));
     let chart = chart(&title, currency, &axis, all, |at| finer(&visit.query, &axis, at));
@@ -125,11 +129,53 @@ fn finer(query: &SentFields, axis: &TimeAxis, start: Timestamp) -> String {
     address_with(query, &[&always, groups].concat(), &with)
 }
 
-/// Rows in the order of a page: the newest first, and of one period or of none the largest.
-pub(super) fn sorted<'r>(rows: &[&'r UsageRow]) -> Vec<&'r UsageRow> {
+/// Columns by which the rows are sorted, as addresses have them, in the order of [`columns`].
+const SORTS: [(&str, fn(&Totals) -> i128); 7] = [
+    ("completed", |it| it.completed.into()),
+    ("refused", |it| it.refused.into()),
+    ("unconfirmed", |it| it.abandoned.into()),
+    ("tokens_in", |it| units(it, &PROMPT).into()),
+    ("tokens_out", |it| units(it, &COMPLETION).into()),
+    ("charge", |it| it.charge.get().into()),
+    ("refunded", |it| it.refunded.get().into()),
+];
+
+/// Rows in the order of the address: by a column, the largest first unless its name follows a minus. Otherwise the
+/// newest first, and of one period or of none the largest.
+pub(super) fn sorted<'r>(rows: &[&'r UsageRow], sort: Option<&str>) -> Vec<&'r UsageRow> {
     let mut rows = rows.to_vec();
     rows.sort_by_key(|row| (Reverse(start(&row.group)), Reverse(row.totals.charge)));
+    let (name, is_ascending) = direction(sort);
+    if let Some((_, value)) = SORTS.iter().find(|(known, _)| Some(*known) == name) {
+        rows.sort_by_key(|row| Reverse(value(&row.totals)));
+        if is_ascending {
+            rows.reverse();
+        }
+    }
     rows
+}
+
+/// Column of a sorting, and true for the smallest first.
+fn direction(sort: Option<&str>) -> (Option<&str>, bool) {
+    match sort.and_then(|sort| sort.strip_prefix('-')) {
+        Some(name) => (Some(name), true),
+        None => (sort, false),
+    }
+}
+
+/// Sorting of each column after so many of groups.
+fn sorts(query: &SentFields, groups: usize) -> Vec<Option<SortLink>> {
+    let (chosen, is_ascending) = direction(query.get(SORT));
+    let link = |(name, _): &(&str, fn(&Totals) -> i128)| {
+        let is_chosen = chosen == Some(*name);
+        let (order, next) = match (is_chosen, is_ascending) {
+            (true, true) => ("ascending", (*name).to_owned()),
+            (true, false) => ("descending", format!("-{name}")),
+            (false, _) => ("", (*name).to_owned()),
+        };
+        Some(SortLink { href: address_with(query, &[SORT], &[(SORT, &next)]), order })
+    };
+    std::iter::repeat_n(None, groups).chain(SORTS.iter().map(link)).collect()
 }
 
 /// Some of the rows, with the sums of all.
@@ -154,7 +200,11 @@ pub(super) fn table(
     };
     let head: Vec<_> = head.iter().map(String::as_str).collect();
     let keys: Vec<_> = by.keys().map(label).collect();
-    Table::new(title, &head, shown.iter().map(line).collect(), "").keep(&keys).total(total)
+    let sorts = sorts(query, keys.len());
+    Table::new(title, &head, shown.iter().map(line).collect(), "")
+        .keep(&keys)
+        .total(total)
+        .sorts(sorts)
 }
 
 fn columns(currency: Currency, shows_costs: bool) -> Vec<String> {
@@ -166,19 +216,12 @@ fn columns(currency: Currency, shows_costs: bool) -> Vec<String> {
 }
 
 fn cells(totals: &Totals, shows_costs: bool) -> Vec<Cell> {
-    let count = |kinds: &[MeterKind]| {
-        let meters = MeterKind::ALL.into_iter().zip(totals.meters);
-        let own = meters.filter(|(kind, _)| kinds.contains(kind));
-        Cell::count(own.fold(0_u64, |sum, (_, count)| sum.saturating_add(count)))
-    };
-    let prompt =
-        [MeterKind::Input, MeterKind::CachedInput, MeterKind::CacheWrite, MeterKind::AudioInput];
     let mut cells = vec![
         Cell::count(totals.completed),
         Cell::count(totals.refused),
         Cell::count(totals.abandoned),
-        count(&prompt),
-        count(&[MeterKind::Output, MeterKind::Reasoning, MeterKind::AudioOutput]),
+        Cell::count(units(totals, &PROMPT)),
+        Cell::count(units(totals, &COMPLETION)),
         Cell::Money(exact(totals.charge)),
         Cell::Money(exact(totals.refunded)),
     ];
@@ -187,6 +230,13 @@ fn cells(totals: &Totals, shows_costs: bool) -> Vec<Cell> {
         cells.push(Cell::Money(exact(totals.exposure)));
     }
     cells
+}
+
+/// Sum of the meters of these kinds.
+fn units(totals: &Totals, kinds: &[MeterKind]) -> u64 {
+    let meters = MeterKind::ALL.into_iter().zip(totals.meters);
+    let own = meters.filter(|(kind, _)| kinds.contains(kind));
+    own.fold(0_u64, |sum, (_, count)| sum.saturating_add(count))
 }
 
 /// Cost and margin of the requests whose cost is known. Both add up to the revenue beside the margin.

@@ -16,7 +16,7 @@ use crate::pages::parts::wallet::{framed, opened};
 /// The form that closes an empty wallet for good.
 pub(crate) struct CloseWallet {
     wallet: WalletRecord,
-    /// API keys in force; as many as a page has, where there are more.
+    /// API keys in force; at most as many as a page has.
     keys: usize,
 }
 

@@ -1,5 +1,5 @@
 //! The forms that make a wallet and edit it. The one that edits carries the number of edits that it was opened at: what
-//! somebody else changed since is not overwritten.
+//! another person changed since is not overwritten.
 
 use async_trait::async_trait;
 use holdfast_accounts::fields::members;
@@ -7,9 +7,9 @@ use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Reference};
 use holdfast_domain::admin::{WalletPatch, WalletRecord};
 
 use crate::failure::Failure;
-use crate::kit::ask::SentFields;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::input::SentFields;
 use crate::kit::value::{spend, threshold, windows};
 use crate::kit::visit::Visit;
 use crate::pages::parts::wallet::{framed, opened};

@@ -17,17 +17,17 @@ use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::kit::address::with_query;
-use crate::kit::ask::SentFields;
 use crate::kit::cell::{Cell, Link};
+use crate::kit::console_state::StatementQuery;
 use crate::kit::counting::{self, ReportView};
-use crate::kit::desk::StatementQuery;
 use crate::kit::field::{FieldKind, FormField};
+use crate::kit::input::SentFields;
 use crate::kit::month::{MONTH, Month};
 use crate::kit::paging::{AFTER, Pages};
 use crate::kit::section::{Filter, Section, Table};
 use crate::kit::visit::Visit;
 
-/// The form that asks for a month.
+/// The form that chooses a month.
 pub(crate) fn filter(record: &WalletRecord, query: &SentFields) -> Filter {
     let month = FormField::of(&members::MONTH, FieldKind::Month).value(query.raw(MONTH));
     Filter {
@@ -37,7 +37,7 @@ pub(crate) fn filter(record: &WalletRecord, query: &SentFields) -> Filter {
     }
 }
 
-/// A page of the statement of the month that the query asks for, with the moment that it is of.
+/// A page of the statement of the month in the query, with its moment.
 pub(crate) async fn sections(
     visit: &Visit,
     record: &WalletRecord,
@@ -53,7 +53,7 @@ pub(crate) async fn sections(
     let pages = Pages::new(visit, &base, &of_month);
     let (period, page) = (month.period(), pages.request()?);
     let asked = StatementQuery { wallet: Reference::Id(id), period, page };
-    Ok(match visit.desk.statement(&visit.visitor, asked).await? {
+    Ok(match visit.shared.statement(&visit.visitor, asked).await? {
         ReportView::There(statement, at) => {
             let moment = counting::of_moment(at, &address).map(Section::from);
             let earlier = pages.next(statement.next)?;

@@ -18,7 +18,7 @@ use crate::kit::visit::Visit;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/wallet.txt")]
-enum Text {
+enum WalletUsageText {
     #[template(block = "no_usage")]
     NoUsage,
     #[template(block = "usage_title")]
@@ -33,7 +33,7 @@ const ROWS: usize = 14;
 /// Whole days of the pace by which funds are spent.
 const PACE_DAYS: u32 = 7;
 
-/// Whole days for which the available funds last at the mean charge of the last whole days; nothing while nothing is
+/// Whole days for which the available funds last at the mean charge of the last whole days; `None` while no request is
 /// charged, or while it is counted.
 pub(super) async fn days_left(
     visit: &Visit,
@@ -47,7 +47,7 @@ pub(super) async fn days_left(
         rows_max: None,
     };
     let ReportView::There(report, _at) =
-        visit.desk.usage(&visit.visitor, query, visit.desk.deadline()).await?
+        visit.shared.usage(&visit.visitor, query, visit.shared.deadline()).await?
     else {
         return Ok(None);
     };
@@ -66,7 +66,7 @@ pub(super) async fn section(visit: &Visit, record: &WalletRecord) -> Result<Sect
         period: Period { from: Some(first), to: None },
         rows_max: None,
     };
-    let report = match visit.desk.usage(&visit.visitor, query, visit.desk.deadline()).await? {
+    let report = match visit.shared.usage(&visit.visitor, query, visit.shared.deadline()).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
             return Ok(absence.notice("Recent usage", &format!("/wallets/{wallet}")).into());
@@ -74,7 +74,7 @@ pub(super) async fn section(visit: &Visit, record: &WalletRecord) -> Result<Sect
     };
     let rows = report.rows.iter().rev().take(ROWS).map(|usage| row(usage, &wallet)).collect();
     let head = ["Day", "Model", "Completed", "Refused", "Abandoned", "Charge", "Refunded"];
-    let empty = &Text::NoUsage.to_string();
+    let empty = &WalletUsageText::NoUsage.to_string();
     let from = written(first);
     let of = [
         ("wallet", Some(wallet.as_str())),
@@ -83,7 +83,7 @@ pub(super) async fn section(visit: &Visit, record: &WalletRecord) -> Result<Sect
         ("from", Some(from.as_str())),
     ];
     let last = (report.rows.len() > ROWS).then_some(ROWS);
-    let title = Text::UsageTitle { last }.to_string();
+    let title = WalletUsageText::UsageTitle { last }.to_string();
     let all = Link::new("Last seven days", with_query("/usage", &of));
     let all_time = [of[0], of[1], of[2], ("period", Some("all"))];
     let ever = Link::new("All usage", with_query("/usage", &all_time));

@@ -5,14 +5,14 @@ use holdfast_domain::EventId;
 use holdfast_domain::admin::WebhookRecord;
 use uuid::Uuid;
 
-use super::settings::told;
+use super::settings::shown_once;
 use crate::failure::Failure;
 use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::visit::Visit;
 use crate::pages::parts::webhook::{framed, opened};
 
-/// A delivery of nothing, to see whether it arrives.
+/// A delivery of a test event.
 pub(crate) struct TestWebhook(WebhookRecord);
 
 #[async_trait]
@@ -48,7 +48,7 @@ impl FormPage for RotateWebhook {
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
         let (accounts, id) = (visit.accounts(), self.0.id);
         let rotated = accounts.rotate_webhook(visit.principal(), &sent.request, id).await?;
-        Ok(told(&rotated.thing))
+        Ok(shown_once(&rotated.thing))
     }
 }
 

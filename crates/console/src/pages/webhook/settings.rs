@@ -1,4 +1,4 @@
-//! The forms that make a webhook and edit it. The secret that deliveries are signed with is told once; the form that
+//! The forms that create a webhook and edit it. The secret that deliveries are signed with is shown once; the form that
 //! edits carries the number of edits that it was opened at.
 
 use std::collections::BTreeSet;
@@ -23,14 +23,14 @@ use crate::pages::parts::webhook::{framed, opened};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/webhooks.txt")]
-enum Text {
+enum WebhookSettingsText {
     #[template(block = "secret")]
     Secret,
 }
 
 const KINDS: &str = "kinds";
 
-/// The form that makes a webhook; whoever has one wallet is not asked for it.
+/// The form that creates a webhook; a user of one wallet does not name it.
 pub(crate) struct CreateWebhook {
     asks_wallet: bool,
 }
@@ -59,7 +59,7 @@ impl FormPage for CreateWebhook {
             description,
         };
         let made = visit.accounts().create_webhook(visit.principal(), &sent.request, &new).await?;
-        Ok(told(&made.thing))
+        Ok(shown_once(&made.thing))
     }
 }
 
@@ -119,13 +119,13 @@ fn read_kinds(sent: &Submission) -> Result<Option<BTreeSet<EventKind>>, Failure>
     Ok(Some(kinds).filter(|kinds| !kinds.is_empty()))
 }
 
-/// The page that tells a secret, or the form's own where it was told before.
-pub(super) fn told(told: &WebhookWithSecret) -> FormOutcome {
-    let id = told.record.id;
-    let Some(secret) = &told.secret else { return FormOutcome::done() };
+/// The page with the secret, or the form's own if it was shown before.
+pub(super) fn shown_once(created: &ToldWebhook) -> FormOutcome {
+    let id = created.record.id;
+    let Some(secret) = &created.secret else { return FormOutcome::done() };
     let rows = vec![("Webhook", Cell::link(id.to_string(), format!("/webhooks/{id}")))];
     FormOutcome::done()
-        .section(Notice::new(Tone::Warning, Text::Secret.to_string()))
+        .section(Notice::new(Tone::Warning, WebhookSettingsText::Secret.to_string()))
         .section(Snippet::new("Secret", secret.expose()))
         .section(Facts::new("", rows))
         .telling_once()

@@ -1,4 +1,4 @@
-//! The desk: what every handler has at hand, and where the console is served to whom.
+//! State of all handlers, and the listener and tenancy of the console.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use tokio::time::Instant;
 
 use crate::audience::Audience;
 use crate::cookie;
-use crate::door::Doorway;
 use crate::failure::Failure;
 use crate::kit::counting::{CountLimits, Counts, ReportView};
 use crate::kit::visitor::Visitor;
 use crate::relay::ApiRelay;
+use crate::request_origin::RequestOrigin;
 
-/// Things that every handler has at hand.
+/// State of all handlers.
 #[derive(Debug, Clone)]
-pub(crate) struct Desk {
+pub(crate) struct ConsoleState {
     pub(crate) accounts: Accounts,
     pub(crate) options: Arc<ConsoleOptions>,
     pub(crate) usage: Counts<UsageQuery, Arc<UsageReport>>,
@@ -34,7 +34,7 @@ pub(crate) struct Desk {
     pub(crate) sessions: Arc<UnknownTextLimiter>,
 }
 
-impl Desk {
+impl ConsoleState {
     pub(crate) fn new(accounts: Accounts, options: ConsoleOptions) -> Self {
         let (reports, relays) = (CountLimits::new(), InFlight::of_relays());
         let (usage, statements) = (Counts::new(reports.clone()), Counts::new(reports));
@@ -47,11 +47,11 @@ impl Desk {
     pub(crate) fn begin_session(
         &self,
         headers: &mut HeaderMap,
-        door: &Doorway,
+        request_origin: &RequestOrigin,
         token: &SessionToken,
     ) {
         self.sessions.on_found(&token.expose());
-        cookie::begin(headers, door.jar(), token);
+        cookie::begin(headers, request_origin.jar(), token);
     }
 
     /// Moment up to which a page waits for all its reports, if it begins to read them now.
@@ -93,7 +93,7 @@ impl Desk {
     }
 }
 
-/// A page of a wallet's statement that is asked for.
+/// Query of a page of a wallet's statement.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StatementQuery {
     pub(crate) wallet: Reference,
@@ -108,9 +108,9 @@ pub struct Brand {
     pub name: Option<String>,
     /// Logo beside the name.
     pub logo: Option<Logo>,
-    /// Address where customers get help.
+    /// Address of the operator's support.
     pub support_url: Option<String>,
-    /// Address where customers pay.
+    /// Address of the operator's payment page.
     pub top_up_url: Option<String>,
 }
 

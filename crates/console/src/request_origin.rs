@@ -1,8 +1,8 @@
-//! The door that a request came through: the name that the console has there, whoever may sign in, and
-//! where the client is. It stands beside every request that the guard let in.
+//! The door that a request came through: the name that the console has there, the roles that may sign in, and
+//! the client's address. Each request that the guard let in has one.
 //!
-//! Unsafe requests come from the console's own pages: a browser says so, by `Sec-Fetch-Site` or else by
-//! `Origin`, and whoever says nothing is refused.
+//! Unsafe requests come from the console's own pages: a browser states it, by `Sec-Fetch-Site` or else by
+//! `Origin`, and a request without either is refused.
 
 use std::net::IpAddr;
 
@@ -17,16 +17,16 @@ use crate::audience::Audience;
 use crate::cookie::{self, CookieJar};
 use crate::failure::Failure;
 
-/// Header by which a browser says where a request comes from.
+/// Header with the site that a request comes from.
 pub(crate) const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Network address of the client, behind whatever proxies are believed.
+/// Network address of the client, behind trusted proxies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
 /// The door of a request.
 #[derive(Debug, Clone)]
-pub(crate) struct Doorway {
+pub(crate) struct RequestOrigin {
     /// Scheme and host, as the browser has them: links that are given to others begin with it.
     pub(crate) origin: String,
     pub(crate) is_https: bool,
@@ -34,7 +34,7 @@ pub(crate) struct Doorway {
     pub(crate) client: IpAddr,
 }
 
-impl Doorway {
+impl RequestOrigin {
     /// Names and attributes of the cookies here.
     pub(crate) const fn jar(&self) -> CookieJar {
         CookieJar { is_https: self.is_https, audience: self.audience }
@@ -49,17 +49,17 @@ impl Doorway {
         SignInOrigin { address: self.client, listener, mark: cookie::mark(headers, self.jar()) }
     }
 
-    /// True where the console's own pages sent a request with these headers.
+    /// True if the console's own pages sent a request with these headers.
     pub(crate) fn is_same_origin(&self, headers: &HeaderMap) -> bool {
         if headers.contains_key(FETCH_SITE) {
             return once(headers, &FETCH_SITE) == Some("same-origin");
         }
-        let told = once(headers, &ORIGIN).and_then(|origin| AdminUrl::parse(origin).ok());
-        told.is_some() && told == AdminUrl::parse(&self.origin).ok()
+        let stated = once(headers, &ORIGIN).and_then(|origin| AdminUrl::parse(origin).ok());
+        stated.is_some() && stated == AdminUrl::parse(&self.origin).ok()
     }
 }
 
-impl<S: Sync> FromRequestParts<S> for Doorway {
+impl<S: Sync> FromRequestParts<S> for RequestOrigin {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {

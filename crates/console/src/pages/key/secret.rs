@@ -1,5 +1,5 @@
-//! A secret as it is told, once: the key itself, and programs that use it. It is on the page that answers the form, and
-//! nowhere else: not in an address, not in a log, and not when the form is sent again.
+//! A secret as it is shown, once: the key itself, and programs that use it. Only the page that answers the form has it:
+//! no address, no log, and no later answer to the form.
 
 use askama::Template;
 use holdfast_accounts::IssuedApiKey;
@@ -14,27 +14,28 @@ use crate::pages::parts::example;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/key.txt")]
-enum Text {
+enum SecretText {
     #[template(block = "shown_before")]
     ShownBefore,
     #[template(block = "secret")]
     Secret,
 }
 
-/// Stands where no model is on offer.
+/// Model of the programs if none is on offer.
 const MODEL: &str = "publisher/model";
 
-/// Answer of a form that made a credential: told once, or that it was told. Its programs ask the gateway at `base_url`.
-pub(crate) fn told(issued: &IssuedApiKey, offered: &[String], base_url: &str) -> FormOutcome {
+/// Answer of a form that created a credential: the secret once, or a note that it was shown.
+pub(crate) fn shown_once(issued: &IssuedApiKey, offered: &[String], base_url: &str) -> FormOutcome {
     let key = &issued.api_key;
     let page = format!("/keys/{}", key.id);
     let Some(bearer) = &issued.bearer else {
-        let notice = Notice::new(Tone::Warning, Text::ShownBefore.to_string())
+        let notice = Notice::new(Tone::Warning, SecretText::ShownBefore.to_string())
             .link("Rotate", format!("{page}/rotate"));
         let notice = notice.link("Open API key", page);
         return FormOutcome::done().section(notice).telling_once();
     };
-    let notice = Notice::new(Tone::Warning, Text::Secret.to_string()).link("Open API key", page);
+    let notice =
+        Notice::new(Tone::Warning, SecretText::Secret.to_string()).link("Open API key", page);
     let mut applied =
         FormOutcome::done().section(notice).section(Snippet::new("API key", bearer.expose()));
     if let Some(end) = issued.others_end_at {

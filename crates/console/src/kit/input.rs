@@ -34,7 +34,7 @@ impl SentFields {
         value.map(|(_name, value)| value.trim()).filter(|value| !value.is_empty())
     }
 
-    /// The value of this name as it was sent, blanks and all; nothing is an empty text.
+    /// The value of this name as it was sent, blanks and all; empty if it is missing.
     pub(crate) fn raw(&self, name: &str) -> &str {
         let value = self.0.iter().find(|(known, _value)| known == name);
         value.map_or("", |(_name, value)| value)
@@ -45,7 +45,7 @@ impl SentFields {
         self.0.iter().filter(move |(known, _value)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Reads the value of this name, where there is one.
+    /// Reads the optional value of this name.
     pub(crate) fn read<T>(&self, name: &str) -> Result<Option<T>, Failure>
     where
         T: FromStr,
