@@ -4,9 +4,9 @@
 //! POST /keys/ID/suspend?key=K ─▶ 303 /keys/ID?done=K&did=api_key.suspend ─▶ "API key production suspended. [Resume]"
 //! ```
 //!
-//! The address carries the request key and the word of its form ([`FormWords`]). The rest is read from the request's record,
-//! which only its own sender has, and for [`SHOWN_FOR`] only, so that a kept or made-up address has no flash. Money has
-//! the balance of now beside it.
+//! The address carries the request key and the word of its form ([`FormWords`]). The rest is read from the request's
+//! record, which only its own sender has, and for [`SHOWN_FOR`] only, so that a kept or made-up address has no flash.
+//! Money has the balance of now beside it.
 
 use std::time::Duration;
 
