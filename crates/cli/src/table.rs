@@ -15,9 +15,8 @@
 use std::io;
 
 use anyhow::anyhow;
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
 use serde::Serialize;
-use terminal_size::Width;
 
 use crate::arguments::read::ColumnChoice;
 use crate::failure::{CommandFailure, Result};
@@ -25,6 +24,11 @@ use crate::output::{self, Output, note};
 
 /// Columns of characters from which a terminal shows columns of the second rank.
 const ROOMY: u16 = 120;
+
+/// Characters that a text keeps with `--wide`, if it is that long.
+const TEXT_WIDTH: u16 = 12;
+/// Blanks around a cell.
+const PADDING: u16 = 2;
 
 /// Column of a table.
 #[derive(Debug, Clone, Copy)]
@@ -110,6 +114,8 @@ pub(crate) struct Table {
     output: Output,
     columns: Vec<Column>,
     width: Option<u16>,
+    /// True if all columns are asked for: texts then keep a width that can be read.
+    is_wide: bool,
     /// Count of columns that the terminal has no room for.
     hidden: usize,
 }
@@ -119,7 +125,9 @@ impl Table {
     /// the command line.
     pub(crate) fn new(output: Output, choice: &ColumnChoice, all: &[Column]) -> Result<Self> {
         let width = match output {
-            Output::Table => terminal_size::terminal_size_of(io::stdout()).map(|(Width(it), _)| it),
+            Output::Table => {
+                terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| width.0)
+            }
             Output::Plain | Output::Json => None,
         };
         Self::of_width(output, choice, all, width)
@@ -155,12 +163,12 @@ impl Table {
         };
         let hidden =
             if choice.columns.is_some() { 0 } else { all.len().saturating_sub(columns.len()) };
-        Ok(Self { output, columns, width, hidden })
+        Ok(Self { output, columns, width, is_wide: choice.wide, hidden })
     }
 
     /// A small table, whose columns are all shown.
     pub(crate) fn whole(output: Output, all: &[Column]) -> Self {
-        Self { output, columns: all.to_vec(), width: None, hidden: 0 }
+        Self { output, columns: all.to_vec(), width: None, is_wide: false, hidden: 0 }
     }
 
     /// True if a person reads it on a terminal, with the column of this name.
@@ -207,12 +215,17 @@ impl Table {
         if let Some(width) = self.width {
             table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
         }
-        for (drawn, column) in table.column_iter_mut().zip(&self.columns) {
+        let widths = table.column_max_content_widths();
+        for ((drawn, column), width) in table.column_iter_mut().zip(&self.columns).zip(widths) {
             if column.content == CellContent::Number {
                 drawn.set_cell_alignment(CellAlignment::Right);
             }
             if column.content != CellContent::Text {
                 drawn.set_constraint(ColumnConstraint::ContentWidth);
+            } else if self.is_wide {
+                // All columns in a narrow terminal: a long line is read, a column of single letters is not.
+                let least = Width::Fixed(width.min(TEXT_WIDTH).saturating_add(PADDING));
+                drawn.set_constraint(ColumnConstraint::LowerBoundary(least));
             }
         }
         table.trim_fmt()
@@ -317,6 +330,16 @@ mod tests {
         assert!(text.contains("balance") && text.contains("name, available, created_at"), "{text}");
         let refused = Table::of_width(Output::Json, &choice, &ALL, None).unwrap_err();
         assert!(refused.message().unwrap().contains("JSON"), "JSON has no columns");
+    }
+
+    #[test]
+    fn all_columns_in_a_narrow_terminal_are_words_and_not_letters() {
+        let choice = ColumnChoice { wide: true, columns: None };
+        let table = Table::of_width(Output::Table, &choice, &ALL, Some(40)).unwrap();
+        let drawn = table.drawn([THING.map(str::to_owned).to_vec()].into_iter());
+        for part in ["acme", "a note that", THING[4]] {
+            assert!(drawn.contains(part), "{part}: {drawn}");
+        }
     }
 
     #[test]

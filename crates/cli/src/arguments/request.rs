@@ -58,10 +58,13 @@ impl Consent {
         }
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Err(CommandFailure::Usage(anyhow!(
-                "nothing was done: to {act} cannot be undone; give --yes to do it without a question"
+                "nothing was done: without a terminal, --yes is required to {act}, which cannot be undone"
             )));
         }
-        prompt(&format!("To {act} cannot be undone. Go on? [y/N] "))?;
+        // The act is an imperative: as a question it begins with a capital letter.
+        let (verb, rest) = act.split_at_checked(1).unwrap_or((act, ""));
+        let verb = verb.to_ascii_uppercase();
+        prompt(&format!("{verb}{rest}? This cannot be undone. [y/N] "))?;
         // The runtime may have one thread, which a blocking read would stop for all of its tasks.
         let line = tokio::task::spawn_blocking(|| {
             let mut line = String::new();

@@ -60,7 +60,9 @@ async fn show(context: &CommandContext<'_>, key: &Reference) -> Result {
     let counters = member(&found, "counters").as_array().into_iter().flatten();
     let readings = counters.filter_map(|counter| reading(&found, counter, &currency));
     lines.extend(readings);
-    let exposure = some_amount(&found, "exposure_micros");
+    // A counter that has counted nothing is not shown.
+    let is_counted = member(&found, "exposure_micros").as_i64().is_some_and(|it| it != 0);
+    let exposure = some_amount(&found, "exposure_micros").filter(|_| is_counted);
     lines.extend(exposure.map(|it| ("exposure", format!("{it} {currency} this month"))));
     context.output.object(&printed(found.clone()), &lines)
 }

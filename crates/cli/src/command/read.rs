@@ -45,7 +45,7 @@ const EVENTS: ResourceView = ResourceView {
     path: "/events",
     things: "events",
     columns: &[
-        Column::id("id"),
+        Column::id("id").second(),
         Column::moment("created_at"),
         Column::text("kind"),
         Column::text("wallet_id"),
