@@ -3,7 +3,7 @@
 //! Each use case has one form, and [`FORMS`] one row for it. A second form of a use case has a word of its own. The
 //! forms of [`VERBS`] take their words from the verb.
 
-use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::admin::{ResourceId, UseCase};
 
 use super::VERBS;
 
@@ -164,7 +164,7 @@ impl FormWords {
 
     /// True for a resource of the kind that the use case changes.
     #[must_use]
-    pub fn is_of(self, thing: Thing) -> bool {
+    pub fn is_of(self, thing: ResourceId) -> bool {
         self.use_case.label().split_once('.').is_some_and(|(kind, _act)| kind == thing.kind())
     }
 

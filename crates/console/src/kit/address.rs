@@ -33,7 +33,7 @@ pub(crate) fn without(address: &str, name: &str) -> String {
 }
 
 /// Address of the page of a resource, if it has one.
-pub(crate) fn of_thing(thing: Thing) -> Option<String> {
+pub(crate) fn of_thing(thing: ResourceId) -> Option<String> {
     let (folder, id) = match thing {
         ResourceId::Wallet(id) => ("wallets", id.to_bytes()),
         ResourceId::ApiKey(id) => ("keys", id.to_bytes()),

@@ -14,7 +14,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use holdfast_accounts::{Accounts, AccountsError, FormWords, PostingRecord, VERBS};
-use holdfast_domain::admin::{RequestRecord, Thing, UseCase};
+use holdfast_domain::admin::{RequestRecord, ResourceId, UseCase};
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::{CommandKey, Micros, Timestamp};
 use uuid::Uuid;
@@ -157,8 +157,8 @@ mod tests {
         let at = Timestamp::from_micros(0);
         let record =
             |thing| RequestRecord { digest: [0; 32], canonical: None, things: vec![thing], at };
-        let key = record(Thing::ApiKey(ApiKeyId::from_u128(1)));
-        let wallet = record(Thing::Wallet(WalletId::from_u128(1)));
+        let key = record(ResourceId::ApiKey(ApiKeyId::from_u128(1)));
+        let wallet = record(ResourceId::Wallet(WalletId::from_u128(1)));
         let form = FormWords::named("api_key.suspend").unwrap();
         let minutes = |minutes: u64| at.after(Duration::from_secs(60 * minutes));
         assert!(is_shown(&key, form, minutes(9)));

@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::fields::members;
-use holdfast_accounts::{AccountsError, SignInError, SignedIn, ThingKind};
+use holdfast_accounts::{AccountsError, ResourceKind, SignInError, SignedIn};
 use holdfast_domain::SessionId;
 use holdfast_domain::admin::{Authority, BrowserMark, Session};
 use uuid::Uuid;
@@ -137,7 +137,7 @@ pub(crate) async fn send_role(
     let chosen = fields.raw("role");
     let chosen =
         roles(&request_origin, &signed_in).find(|authority| authority.to_string() == chosen);
-    let chosen = chosen.ok_or(AccountsError::NotFound(ThingKind::Grant))?;
+    let chosen = chosen.ok_or(AccountsError::NotFound(ResourceKind::Grant))?;
     let token = shared.accounts.choose_grant(&signed_in, chosen).await?;
     let mut answer = Redirect::to("/account").into_response();
     shared.begin_session(answer.headers_mut(), &request_origin, &token);

@@ -8,7 +8,7 @@ mod price_lines;
 use askama::Template;
 use holdfast_accounts::OperationRecord;
 use holdfast_domain::Micros;
-use holdfast_domain::admin::{Thing, UseCase};
+use holdfast_domain::admin::{ResourceId, UseCase};
 use holdfast_domain::operation::{Attempt, Operation, Phase, Situation};
 
 use crate::failure::Failure;

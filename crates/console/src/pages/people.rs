@@ -4,7 +4,7 @@ pub(crate) mod change;
 pub(crate) mod invite;
 
 use askama::Template;
-use holdfast_accounts::{Principal, ToldInvitation};
+use holdfast_accounts::{InvitationWithLink, Principal};
 use holdfast_domain::PersonId;
 use holdfast_domain::admin::listing::PersonFilter;
 use holdfast_domain::admin::{PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase};
@@ -150,7 +150,7 @@ fn framed(form: FormFrame, record: &PersonRecord) -> FormFrame {
 }
 
 /// Outcome of a form that makes a link to hand over, which is shown once.
-fn linked(visit: &Visit, made: &ToldInvitation, roles: &[Role]) -> FormOutcome {
+fn linked(visit: &Visit, made: &InvitationWithLink, roles: &[Role]) -> FormOutcome {
     let Some(token) = &made.link else { return FormOutcome::done().next(address(made.person)) };
     let origin = visit.shared.options.address.origin_for(roles);
     let origin = origin.unwrap_or_else(|| visit.origin.clone());

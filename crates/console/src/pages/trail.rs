@@ -69,7 +69,7 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
 fn read_filter(query: &SentFields) -> Result<TrailFilter, Failure> {
     let bad_thing = || Failure::field(THING, FieldRefusal::NotAResource);
     let bad_use_case = || Failure::field(USE_CASE, FieldRefusal::NotAChoice);
-    let thing = query.get(THING).map(|text| Thing::parse(text).ok_or_else(bad_thing));
+    let thing = query.get(THING).map(|text| ResourceId::parse(text).ok_or_else(bad_thing));
     let use_case = query.get(USE_CASE);
     let use_case = use_case.map(|label| UseCase::from_label(label).ok_or_else(bad_use_case));
     let actor: Option<ActorId> = query.read(ACTOR)?;

@@ -3,7 +3,7 @@
 //! The whole address is shown to those who may change it: it may carry a secret of its receiver. Others see its origin.
 
 use askama::Template;
-use holdfast_domain::admin::{Thing, UseCase, WebhookRecord};
+use holdfast_domain::admin::{ResourceId, UseCase, WebhookRecord};
 
 use crate::failure::Failure;
 use crate::kit::cell::Cell;

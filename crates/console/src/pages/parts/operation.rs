@@ -53,8 +53,8 @@ pub(crate) fn row(
     let currency = operation.price.currency;
     vec![
         Cell::moment_link(operation.created_at, format!("/operations/{}", operation.id)),
-        names.link(Thing::Wallet(operation.wallet)),
-        names.link(Thing::ApiKey(operation.api_key)),
+        names.link(ResourceId::Wallet(operation.wallet)),
+        names.link(ResourceId::ApiKey(operation.api_key)),
         Cell::text(operation.model.as_str()),
         state(operation, situation),
         tokens(operation),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use askama::Template;
 use async_trait::async_trait;
 use holdfast_accounts::fields::members;
-use holdfast_accounts::{Description, Edit, NewWebhook, ToldWebhook};
+use holdfast_accounts::{Description, Edit, NewWebhook, WebhookWithSecret};
 use holdfast_domain::admin::event::EventKind;
 use holdfast_domain::admin::{WebhookPatch, WebhookRecord};
 use holdfast_domain::private::Private;
@@ -120,7 +120,7 @@ fn read_kinds(sent: &Submission) -> Result<Option<BTreeSet<EventKind>>, Failure>
 }
 
 /// The page with the secret, or the form's own if it was shown before.
-pub(super) fn shown_once(created: &ToldWebhook) -> FormOutcome {
+pub(super) fn shown_once(created: &WebhookWithSecret) -> FormOutcome {
     let id = created.record.id;
     let Some(secret) = &created.secret else { return FormOutcome::done() };
     let rows = vec![("Webhook", Cell::link(id.to_string(), format!("/webhooks/{id}")))];
