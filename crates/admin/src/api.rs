@@ -10,23 +10,18 @@ use axum::response::IntoResponse;
 use axum::{BoxError, Router};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt, TryStreamExt};
-use holdfast_accounts::{Accounts, VERBS};
+use holdfast_accounts::Accounts;
 use holdfast_domain::debug_as;
 use holdfast_net::RefusalLog;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use tower::ServiceExt;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
-use crate::description::{self, DESCRIPTION_PATH, PREFIX};
+use crate::description::{self, DESCRIPTION_PATH};
+use crate::endpoints;
 use crate::error::{Code, Problem};
 use crate::gate::{self, ClientAddress, Gate};
 use crate::options::AdminOptions;
-use crate::{
-    admin_keys, api_keys, audit, events, jobs, ledger, offers, operations, people, postings,
-    refusals, routes, statement, usage, verbs, wallets, webhooks,
-};
 
 /// The API of administration.
 #[derive(Debug, Clone)]
@@ -41,10 +36,8 @@ impl AdminApi {
     pub fn new(accounts: Accounts, options: AdminOptions) -> Self {
         let gate = Gate::new(accounts, options);
         let refusals = Arc::clone(&gate.refusals);
-        let (router, document) = endpoints().split_for_parts();
-        let document = description::render(document);
-        let router = router
-            .route(DESCRIPTION_PATH, axum::routing::get(async || description::answer(document)))
+        let router = endpoints::router()
+            .route(DESCRIPTION_PATH, axum::routing::get(async || description::answer()))
             .fallback(async || Problem::new(Code::NotFound))
             .method_not_allowed_fallback(async || Problem::new(Code::MethodNotAllowed))
             .layer(from_fn_with_state(gate.clone(), gate::pass))
@@ -117,60 +110,4 @@ pub async fn answered(router: &Router, request: Request<Body>) -> Response<Answe
             Response::from_parts(head, AnswerBody::Whole(Bytes::new()))
         }
     }
-}
-
-/// All endpoints, with their description.
-pub(crate) fn endpoints() -> OpenApiRouter<Gate> {
-    let api = OpenApiRouter::default()
-        .routes(routes!(wallets::create, wallets::list))
-        .routes(routes!(wallets::show, wallets::update))
-        .routes(routes!(wallets::close))
-        .routes(routes!(statement::show))
-        .routes(routes!(ledger::export))
-        .routes(routes!(usage::usage))
-        .routes(routes!(postings::deposit, postings::list_deposits))
-        .routes(routes!(postings::show_deposit))
-        .routes(routes!(postings::adjust, postings::list_adjustments))
-        .routes(routes!(postings::show_adjustment))
-        .routes(routes!(postings::refund, postings::list_refunds))
-        .routes(routes!(postings::show_refund))
-        .routes(routes!(api_keys::issue, api_keys::list))
-        .routes(routes!(api_keys::issue_bulk))
-        .routes(routes!(api_keys::show, api_keys::update))
-        .routes(routes!(api_keys::rotate))
-        .routes(routes!(operations::list))
-        .routes(routes!(operations::show))
-        .routes(routes!(operations::cancel))
-        .routes(routes!(operations::reconcile))
-        .routes(routes!(operations::held))
-        .routes(routes!(refusals::list))
-        .routes(routes!(refusals::hours))
-        .routes(routes!(events::list))
-        .routes(routes!(events::show))
-        .routes(routes!(offers::models))
-        .routes(routes!(offers::prices))
-        .routes(routes!(offers::nodes))
-        .routes(routes!(routes::list))
-        .routes(routes!(routes::history))
-        .routes(routes!(jobs::start, jobs::list))
-        .routes(routes!(jobs::show))
-        .routes(routes!(jobs::cancel))
-        .routes(routes!(audit::list))
-        .routes(routes!(admin_keys::issue, admin_keys::list))
-        .routes(routes!(admin_keys::show))
-        .routes(routes!(admin_keys::rotate))
-        .routes(routes!(admin_keys::revoke))
-        .routes(routes!(people::invite, people::list))
-        .routes(routes!(people::show))
-        .routes(routes!(people::renew_link))
-        .routes(routes!(people::end))
-        .routes(routes!(people::end_grant))
-        .routes(routes!(webhooks::create, webhooks::list))
-        .routes(routes!(webhooks::show, webhooks::update))
-        .routes(routes!(webhooks::rotate))
-        .routes(routes!(webhooks::test))
-        .routes(routes!(webhooks::deliveries))
-        .routes(routes!(webhooks::resend));
-    let api = VERBS.iter().fold(api, |api, verb| api.routes(verbs::route(verb)));
-    OpenApiRouter::with_openapi(description::frame()).nest(PREFIX, api)
 }

@@ -5,8 +5,10 @@
 //! ([`Errors`]); its security and the header of changes are described once, here.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use axum::response::Response;
+use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
@@ -18,6 +20,7 @@ use utoipa::openapi::{
 };
 use utoipa::{IntoParams, IntoResponses, ToSchema};
 
+use crate::endpoints;
 use crate::error::{Code, ErrorBody};
 
 /// Beginning of every path but the description's.
@@ -64,14 +67,14 @@ fn error_schemas() -> Vec<(String, RefOr<utoipa::openapi::Schema>)> {
     schemas
 }
 
-/// The description as JSON.
-pub(crate) fn render(document: OpenApi) -> String {
+/// The description as JSON, the same for every listener of the process. Most processes never serve it.
+static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| {
     // Texts and lists always render; an empty document would show in the first test that reads it.
-    serde_json::to_string_pretty(&document).unwrap_or_default()
-}
+    serde_json::to_vec_pretty(&endpoints::description()).unwrap_or_default().into()
+});
 
-pub(crate) fn answer(document: String) -> Response {
-    let mut answer = Response::new(document.into());
+pub(crate) fn answer() -> Response {
+    let mut answer = Response::new(DOCUMENT.clone().into());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }

@@ -20,7 +20,8 @@
 //! | `export` | files of whole periods, streamed |
 //! | `wallets`, `statement`, `ledger`, `postings`, `api_keys`, `operations`, `usage` | endpoints of sales |
 //! | `offers`, `jobs`, `events`, `webhooks`, `admin_keys`, `people`, `audit` | endpoints of operating |
-//! | `description` | OpenAPI 3.1, generated from the endpoints |
+//! | `endpoints` | the list of all endpoints |
+//! | `description` | OpenAPI 3.1, generated from the endpoints when it is first read |
 //! | `options` | listener and host name of administration |
 //!
 //! Never in here: SQL, a rule of money, a socket, a cookie, a secret in a log or an error.
@@ -36,6 +37,7 @@ mod canonical;
 mod csv;
 mod description;
 mod end;
+mod endpoints;
 mod error;
 mod events;
 mod export;

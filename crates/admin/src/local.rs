@@ -20,7 +20,8 @@ use bytes::Bytes;
 use holdfast_accounts::{Accounts, Principal};
 use http::{Request, Response};
 
-use crate::api::{AnswerBody, answered, endpoints};
+use crate::api::{AnswerBody, answered};
+use crate::endpoints;
 use crate::error::{Code, Problem};
 use crate::gate::Gate;
 use crate::options::AdminOptions;
@@ -36,8 +37,8 @@ impl LocalApi {
     #[must_use]
     pub fn new(accounts: Accounts, options: AdminOptions) -> Self {
         let gate = Gate::new(accounts, options);
-        let (router, _description) = endpoints().split_for_parts();
-        let router = router.fallback(async || Problem::new(Code::NotFound)).with_state(gate);
+        let router = endpoints::router().fallback(async || Problem::new(Code::NotFound));
+        let router = router.with_state(gate);
         Self { router }
     }
 

@@ -1,6 +1,6 @@
 //! Verbs of one shape (`holdfast_accounts::VERBS`): one handler, and the description of each row.
 
-use axum::routing::post;
+use axum::routing::{MethodRouter, post};
 use holdfast_accounts::{Subject, SubjectKind, Verb};
 use serde::Serialize;
 use utoipa::openapi::path::{
@@ -33,8 +33,8 @@ enum SubjectView {
     Webhook(WebhookView),
 }
 
-/// Route of a verb, with its description.
-pub(crate) fn route(verb: &'static Verb) -> UtoipaMethodRouter<Gate> {
+/// Handler of a verb.
+pub(crate) fn handler(verb: &'static Verb) -> MethodRouter<Gate> {
     let handler = async move |caller: Caller, Change { request, .. }: Change<ReasonBody>| {
         let (principal, id) = (&caller.principal, caller.id()?);
         let done = caller.accounts().carry_out(principal, &request, verb, id).await?;
@@ -48,10 +48,15 @@ pub(crate) fn route(verb: &'static Verb) -> UtoipaMethodRouter<Gate> {
         };
         Ok::<_, Problem>(Answer::changed(view, done.replayed).edited(edited))
     };
+    post(handler)
+}
+
+/// Description of a verb, with its handler.
+pub(crate) fn described(verb: &'static Verb) -> UtoipaMethodRouter<Gate> {
     let mut paths = Paths::new();
     paths.add_path_operation(verb.endpoint(), vec![HttpMethod::Post], operation(verb));
     // Other endpoints have the schemas of bodies and answers.
-    (Vec::new(), paths, post(handler))
+    (Vec::new(), paths, handler(verb))
 }
 
 /// Words of a resource in the description.

@@ -1,5 +1,7 @@
-//! `GET /openapi.json` and `GET /docs`: the API's description, rendered once at start. The page runs no script
-//! and loads no resource; its policy allows only its own style, by hash.
+//! `GET /openapi.json` and `GET /docs`: the API's description, rendered when it is first read. The page runs no
+//! script and loads no resource; its policy allows only its own style, by hash.
+
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 use holdfast_wire::openapi;
@@ -14,14 +16,27 @@ use crate::response_body::ResponseBody;
 
 /// Rendered OpenAPI document and HTML page, with the security headers of the page.
 #[derive(Debug)]
-pub(crate) struct Description {
+struct Description {
     document: Bytes,
     page: Bytes,
     page_headers: [(HeaderName, HeaderValue); 4],
 }
 
+/// The same for every listener of the process.
+static DESCRIPTION: LazyLock<Description> = LazyLock::new(Description::render);
+
+pub(crate) fn document() -> HttpResponse {
+    json(StatusCode::OK, DESCRIPTION.document.clone())
+}
+
+pub(crate) fn page() -> HttpResponse {
+    let mut answer = Response::new(ResponseBody::from(DESCRIPTION.page.clone()));
+    answer.headers_mut().extend(DESCRIPTION.page_headers.clone());
+    answer
+}
+
 impl Description {
-    pub(crate) fn render() -> Self {
+    fn render() -> Self {
         let policy = format!(
             "default-src 'none'; style-src '{}'; base-uri 'none'; form-action 'none'; \
              frame-ancestors 'none'",
@@ -40,15 +55,5 @@ impl Description {
                 (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
             ],
         }
-    }
-
-    pub(crate) fn document(&self) -> HttpResponse {
-        json(StatusCode::OK, self.document.clone())
-    }
-
-    pub(crate) fn page(&self) -> HttpResponse {
-        let mut answer = Response::new(ResponseBody::from(self.page.clone()));
-        answer.headers_mut().extend(self.page_headers.clone());
-        answer
     }
 }

@@ -32,7 +32,6 @@ use uuid::Uuid;
 use crate::body::BodyBudget;
 use crate::cors::Cors;
 use crate::departure::Departure;
-use crate::description::Description;
 use crate::live_options::LiveOptions;
 use crate::local::{self, LocalBody};
 use crate::probe::{answer_length, answer_probe};
@@ -68,7 +67,6 @@ impl PublicApi {
             engine,
             reports,
             live,
-            description: Description::render(),
             counts: Arc::default(),
             tracer,
             bodies: BodyBudget::default(),

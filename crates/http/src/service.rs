@@ -25,7 +25,7 @@ use crate::body::{BodyBudget, Upload};
 use crate::chat::CompletionRequest;
 use crate::cors::Cors;
 use crate::departure::Departure;
-use crate::description::Description;
+use crate::description;
 use crate::live_options::LiveOptions;
 use crate::log::{NO_ROUTE, RequestLog};
 use crate::probe::answer_probe;
@@ -39,13 +39,12 @@ use crate::route::{Auth, NoRoute, Route, route};
 use crate::usage::UsageCall;
 use crate::{chat, headers, resources, usage};
 
-/// Shared state of all requests: engine, reports, live options, description, metrics, body budget.
+/// Shared state of all requests: engine, reports, live options, metrics, body budget.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
     pub(crate) reports: Arc<dyn HolderReports>,
     pub(crate) live: Arc<LiveOptions>,
-    pub(crate) description: Description,
     pub(crate) counts: Arc<RequestMetrics>,
     /// Begins the traces of requests; `None` if they are off.
     pub(crate) tracer: Option<Arc<Tracer>>,
@@ -215,8 +214,8 @@ impl Service {
     /// Answers on a route that requires no API key.
     async fn answer_open(&self, route: Route<'_>) -> Result<HttpResponse, Problem> {
         let probe = match route {
-            Route::OpenApi => return Ok(self.description.document()),
-            Route::Docs => return Ok(self.description.page()),
+            Route::OpenApi => return Ok(description::document()),
+            Route::Docs => return Ok(description::page()),
             Route::Health | Route::Ready => answer_probe(&self.engine, route).await,
             // A row without a key gives access to no resource of a caller.
             Route::Completions
