@@ -91,9 +91,12 @@ impl Sqlite {
         let is_serving = opened.file.lock.is_some();
         let connections = async |most| match is_serving {
             true => connect::serving_readers(path, busy_timeout, most).await,
-            false => connect::readers(path, busy_timeout, most).await,
+            false => connect::later_readers(path, busy_timeout, most).await,
         };
-        let readers = connections(options.readers).await;
+        let readers = match is_serving {
+            true => connect::serving_readers(path, busy_timeout, options.readers).await,
+            false => connect::readers(path, busy_timeout, options.readers).await,
+        };
         let glances = connections(GLANCES).await;
         let audits = connections(AUDITS).await;
         let reports = connections(u32::from(REPORTS_AT_ONCE)).await;

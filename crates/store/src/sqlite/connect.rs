@@ -203,7 +203,7 @@ pub(crate) async fn writers(
     check_library()?;
     let options = settings(path, busy_timeout).journal_mode(SqliteJournalMode::Wal);
     let set = |options: SqliteConnectOptions, (name, value)| options.pragma(name, value);
-    open(path, LOG.into_iter().fold(options, set), busy_timeout, (0, 1)).await
+    open(path, LOG.into_iter().fold(options, set), busy_timeout, (1, 1)).await
 }
 
 /// Connections that cannot write. One is opened at once, and the others as they are needed.
@@ -212,8 +212,17 @@ pub(crate) async fn readers(
     busy_timeout: Duration,
     connections: u32,
 ) -> Result<DatabaseConnection, ConnectError> {
-    let options = settings(path, busy_timeout).read_only(true).pragma("query_only", "1");
-    open(path, options, busy_timeout, (0, connections.max(1))).await
+    open(path, reading(path, busy_timeout), busy_timeout, (1, connections.max(1))).await
+}
+
+/// Connections that cannot write, none of them opened yet: each reads the whole schema, and most commands use those of
+/// [`readers`] only. The file is compared with the one that is served when this is called, not when one is opened.
+pub(crate) async fn later_readers(
+    path: &Path,
+    busy_timeout: Duration,
+    connections: u32,
+) -> Result<DatabaseConnection, ConnectError> {
+    open(path, reading(path, busy_timeout), busy_timeout, (0, connections.max(1))).await
 }
 
 /// Connections that cannot write, all of them opened at once: one that is opened later would make a
@@ -223,9 +232,8 @@ pub(crate) async fn serving_readers(
     busy_timeout: Duration,
     connections: u32,
 ) -> Result<DatabaseConnection, ConnectError> {
-    let options = settings(path, busy_timeout).read_only(true).pragma("query_only", "1");
     let connections = connections.max(1);
-    open(path, options, busy_timeout, (connections, connections)).await
+    open(path, reading(path, busy_timeout), busy_timeout, (connections, connections)).await
 }
 
 /// Reads with one statement, by the driver itself: SeaORM's future has room for every database and moves it twice,
@@ -255,6 +263,10 @@ pub(crate) fn counts(readers: &DatabaseConnection) -> (usize, usize) {
     (idle, usize::try_from(pool.size()).unwrap_or(0).saturating_sub(idle))
 }
 
+fn reading(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
+    settings(path, busy_timeout).read_only(true).pragma("query_only", "1")
+}
+
 fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -279,6 +291,7 @@ async fn open(
     let mut pool = ConnectOptions::new("sqlite::memory:");
     pool.max_connections(connections_max)
         .min_connections(connections_min)
+        .connect_lazy(connections_min == 0)
         .acquire_timeout(ACQUIRE)
         .idle_timeout(None::<Duration>)
         .max_lifetime(None::<Duration>)
