@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use crate::{PATIENCE, Ran, watchdog};
 
+/// Options of Python without its packages: they take more time than a statement does.
+pub(crate) const PLAIN: [&str; 2] = ["-I", "-S"];
+
 const EXECUTE: &str = "
 import sqlite3, sys
 with sqlite3.connect(sys.argv[1], timeout=10) as db:
@@ -47,7 +50,8 @@ pub fn execute(file: &Path, statement: &str) -> Vec<String> {
 #[must_use]
 pub fn execute_within(file: &Path, statement: &str, patience: Duration) -> Vec<String> {
     let mut python = Command::new("python3");
-    let ran = Ran::within(python.args(["-c", EXECUTE]).arg(file).arg(statement), patience);
+    let ran =
+        Ran::within(python.args(PLAIN).args(["-c", EXECUTE]).arg(file).arg(statement), patience);
     ran.ok().lines().map(str::to_owned).collect()
 }
 
@@ -82,7 +86,12 @@ struct Holder(Child);
 impl Holder {
     fn start(script: &str, file: &Path, says: &str) -> Self {
         let mut python = Command::new("python3");
-        python.args(["-c", script]).arg(file).stdin(Stdio::piped()).stdout(Stdio::piped());
+        python
+            .args(PLAIN)
+            .args(["-c", script])
+            .arg(file)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let mut child = python.spawn().expect("python3 is a command");
         watchdog::started(child.id());
         let mut line = String::new();

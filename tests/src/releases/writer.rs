@@ -25,6 +25,7 @@ use super::{
     SQLITE_SECRET, UPSTREAM_URL, run,
 };
 use crate::config::SIM;
+use crate::database::PLAIN;
 use crate::postgres::Database;
 use crate::{Account, Config, Gate, Gateway, Reply, Site, Upstream, database};
 
@@ -225,7 +226,11 @@ impl Writer {
     fn keep(&self, folder: &Path) {
         let Some(database) = &self.database else {
             let mut python = Command::new("python3");
-            python.args(["-c", COPY]).arg(self.site.database()).arg(folder.join(SQLITE_FILE));
+            python
+                .args(PLAIN)
+                .args(["-c", COPY])
+                .arg(self.site.database())
+                .arg(folder.join(SQLITE_FILE));
             drop(run(&mut python));
             let secret = self.site.path("holdfast-data/server.secret");
             fs::copy(secret, folder.join(SQLITE_SECRET)).expect("a copy of the secret");
