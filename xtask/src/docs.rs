@@ -13,6 +13,8 @@ use crate::{
 /// A document, and the example that prints it.
 const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("docs/reference/errors.md", "holdfast-wire", "errors"),
+    ("docs/reference/configuration.md", "holdfast-config", "options"),
+    ("docs/reference/cli.md", "holdfast-cli", "commands"),
     ("docs/reference/administration-api.md", "holdfast-admin", "api"),
     ("docs/reference/metrics.md", "holdfast-telemetry", "metrics"),
     ("docs/reference/traces.md", "holdfast-telemetry", "traces"),

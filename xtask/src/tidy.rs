@@ -6,6 +6,7 @@ mod boundaries;
 mod cycles;
 mod files;
 mod layers;
+mod links;
 mod literals;
 mod names;
 mod pages;
@@ -52,11 +53,13 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     let mut findings = layers::check(&workspace.packages);
     findings.extend(boundaries::check(&workspace.packages));
     let mut texts = Vec::new();
-    for path in ours(&workspace.root)? {
-        if let Some(text) = read(&workspace.root.join(&path))? {
-            texts.push((path, text));
+    let paths = ours(&workspace.root)?;
+    for path in &paths {
+        if let Some(text) = read(&workspace.root.join(path))? {
+            texts.push((path.clone(), text));
         }
     }
+    findings.extend(links::check(&texts, &paths.iter().map(String::as_str).collect()));
     findings.extend(cycles::check(&texts));
     for (path, text) in &texts {
         findings.extend(files::check(path, text));

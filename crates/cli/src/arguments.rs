@@ -32,8 +32,7 @@ use holdfast_domain::admin::audit::TrailHead;
 use holdfast_domain::admin::listing;
 use uuid::Uuid;
 
-pub(crate) use self::examples::definition;
-pub use self::examples::of_process;
+pub use self::examples::{definition, of_process};
 pub use self::export::LedgerExport;
 pub use self::key::{AdminKey, Issue, Key, KeyChange, KeyFilter, UpdateKey};
 pub use self::operation::{Operation, OperationFilter, Show};

@@ -9,12 +9,17 @@
 //! Answers go to standard output, notes and failures to standard error; a [`failure::CommandFailure`] has the exit
 //! status. Never in here: a decision about money or keys, which the use cases make.
 
+#[cfg(test)]
+extern crate self as holdfast_cli;
+
 mod admin_client;
 pub mod arguments;
 mod command;
 pub mod failure;
 mod file_output;
 pub mod output;
+#[cfg(test)]
+mod pages;
 mod table;
 mod view;
 

@@ -124,11 +124,22 @@ impl Config {
         self.price_places = other.price_places;
     }
 
-    /// Names of the settings that differ and are fixed for the life of a process: sockets that are
-    /// bound, the database that is open, secrets that sign, sizes that the store and the engine
-    /// were given.
+    /// Names of the settings that are fixed for the life of a process, whatever the file has.
+    #[must_use]
+    pub fn kept_settings(&self) -> Vec<&'static str> {
+        self.fixed(self).into_iter().map(|(name, _differs)| name).collect()
+    }
+
+    /// Names of the settings that differ and are fixed for the life of a process.
     fn kept_against(&self, other: &Self) -> Vec<&'static str> {
-        let settings = [
+        let settings = self.fixed(other).into_iter();
+        settings.filter_map(|(name, differs)| differs.then_some(name)).collect()
+    }
+
+    /// Settings that are fixed for the life of a process, each with whether it differs: sockets that are bound, the
+    /// database that is open, secrets that sign, sizes that the store and the engine were given.
+    fn fixed(&self, other: &Self) -> [(&'static str, bool); 20] {
+        [
             ("server.listen", self.server.listen != other.server.listen),
             ("server.node", self.server.node != other.server.node),
             ("server.secrets", self.server.secrets != other.server.secrets),
@@ -155,8 +166,7 @@ impl Config {
             ),
             ("telemetry", self.telemetry != other.telemetry),
             ("log.format", self.log.format != other.log.format),
-        ];
-        settings.into_iter().filter_map(|(name, differs)| differs.then_some(name)).collect()
+        ]
     }
 
     fn compare_models(&self, other: &Self, change: &mut Change) {

@@ -8,6 +8,9 @@
 //! `deploy/holdfast.toml` shows. No file, socket or connection is opened here: that is wiring, and the
 //! gateway's. Secrets are read, and no type of this crate prints one.
 
+#[cfg(test)]
+extern crate self as holdfast_config;
+
 mod brand;
 mod change;
 mod config;

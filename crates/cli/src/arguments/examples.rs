@@ -11,7 +11,8 @@ use clap::{Command, CommandFactory, FromArgMatches};
 use super::Cli;
 
 /// The definition of the command line, with the examples of each command.
-pub(crate) fn definition() -> Command {
+#[must_use]
+pub fn definition() -> Command {
     EXAMPLES.iter().fold(Cli::command(), |command, [first, second]| {
         let words: Vec<_> = first.split(' ').skip(1).collect();
         attach(command, &words, &format!("Examples:\n  {first}\n  {second}"))
