@@ -4,7 +4,11 @@
 //! A program that cannot be installed is not an error here. The tests that need it are skipped, and the closing
 //! lines have the reason. No step here runs Cargo, which would wait for the compilation.
 
-use std::path::PathBuf;
+use std::{
+    env, iter,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use anyhow::Result;
 
@@ -98,6 +102,7 @@ impl SuiteNeeds {
 
 fn end_to_end(workspace: &Workspace) -> Result<SuiteNeeds> {
     let mut needs = SuiteNeeds::default();
+    needs.env.extend(path_to_python().map(|path| ("PATH", path)));
     let Clients { python, node } = clients::prepare(&workspace.target)?;
     let clients =
         [("python", "HOLDFAST_TEST_PYTHON", python), ("node", "HOLDFAST_TEST_NODE_DIR", node)];
@@ -124,4 +129,15 @@ fn end_to_end(workspace: &Workspace) -> Result<SuiteNeeds> {
         needs.leave_out(&[name], reason);
     }
     Ok(needs)
+}
+
+/// The search path with the folder of Python itself first: a version manager puts a script in its place, which takes
+/// longer than what tests do in Python.
+fn path_to_python() -> Option<PathBuf> {
+    let mut python = Command::new("python3");
+    let program = shell::printed(python.args(["-c", "import sys; print(sys.executable)"])).ok()?;
+    let folder = Path::new(program.trim()).parent()?.to_owned();
+    let others = env::var_os("PATH")?;
+    let folders = iter::once(folder).chain(env::split_paths(&others));
+    env::join_paths(folders).ok().map(PathBuf::from)
 }
