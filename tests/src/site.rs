@@ -296,7 +296,7 @@ impl Site {
         Gateway::start(command, Arc::clone(&self.folder))
     }
 
-    /// Starts the binary that stops for ever at an arrival at a step, `<step>:<nth>`, and waits
+    /// Starts `holdfast serve`, which stops for ever at an arrival at a step, `<step>:<nth>`, and waits
     /// until it listens.
     #[must_use]
     pub fn serve_until(&self, failpoint: &str) -> Gateway {
@@ -305,10 +305,10 @@ impl Site {
         Gateway::start(command, Arc::clone(&self.folder))
     }
 
-    /// The binary that stops for ever at an arrival at a step, in this folder.
+    /// The command line in this folder, which stops for ever at an arrival at a step.
     #[must_use]
     pub fn command_until(&self, failpoint: &str) -> Command {
-        let mut command = self.command_of(&failpoint_binary());
+        let mut command = self.command();
         command.env("HOLDFAST_FAILPOINT", failpoint);
         command
     }
@@ -349,17 +349,6 @@ impl Site {
 #[must_use]
 pub fn text(object: &Value, name: &str) -> String {
     object[name].as_str().unwrap_or_else(|| panic!("no {name} in {object}")).to_owned()
-}
-
-/// The binary with failpoints, which only the tests build.
-fn failpoint_binary() -> PathBuf {
-    let named = std::env::var_os("HOLDFAST_FAILPOINT_BIN").map(PathBuf::from);
-    let binary = named.unwrap_or_else(|| {
-        let target = binary().parent().and_then(Path::parent).map(Path::to_path_buf);
-        target.expect("a binary is in target").join("failpoints/holdfast")
-    });
-    assert!(binary.exists(), "there is no {}: `cargo xtask test` makes it", binary.display());
-    binary
 }
 
 /// The binary of the release before, which tests named `postgres_previous_*` need. They are skipped without it,

@@ -56,7 +56,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         }
         args => ("run", args),
     };
-    let Some(gateway) = gateway::build_plain(workspace, Profile::Dist)? else {
+    let Some(gateway) = gateway::build(workspace, Profile::Dist)? else {
         bail!("the gateway does not build");
     };
     // Both with the profile that is shipped: a slow load generator would be measured as a slow gateway.

@@ -45,9 +45,9 @@ struct ChaosRun {
 /// Runs the kinds that `args` name, all in turn if none is named; true if all passed.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let asked = parse(args)?;
-    let Some(gateway) = gateway::build(workspace)? else { return Ok(false) };
+    let Some(built) = gateway::build(workspace, gateway::Profile::Dev)? else { return Ok(false) };
     // It takes so long that another build may replace the binary meanwhile.
-    let gateway = gateway.kept_in(&workspace.target.join("chaos"))?;
+    let gateway = gateway::put_aside(&built, &workspace.target.join("chaos"))?;
     let server =
         match asked.iter().all(|asked| [FILE, SIDECAR, CHAIN, HISTORIES].contains(&asked.kind)) {
             true => None,
@@ -59,7 +59,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         let seed = seed.map_or_else(seed_of_now, Ok)?;
         let mut cargo = shell::cargo(&workspace.root);
         cargo.args(["run", "--quiet", "--package", "holdfast-tests", "--bin", "chaos", "--"]);
-        cargo.args([kind, &kills.to_string(), &seed.to_string()]).envs(gateway.env());
+        cargo.args([kind, &kills.to_string(), &seed.to_string()]).env("HOLDFAST_BIN", &gateway);
         cargo.env("HOLDFAST_HISTORIES", workspace.target.join(HISTORIES));
         if let Some(server) = &server {
             cargo.envs(server.env());

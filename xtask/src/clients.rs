@@ -31,7 +31,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
     let started = Instant::now();
     let languages = prepare(workspace)?;
     print_line(&format!("libraries: {}", spell(started.elapsed())))?;
-    let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
+    let Some(gateway) = gateway::build(workspace, gateway::Profile::Dev)? else {
         return Ok(false);
     };
     let (mut has_passed, mut skipped) = (true, Vec::new());

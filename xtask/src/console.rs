@@ -34,7 +34,7 @@ pub(crate) fn scale(workspace: &Workspace) -> Result<bool> {
 
 /// Runs the tests whose names begin so.
 fn run(workspace: &Workspace, tests: &str, env: &[(&str, PathBuf)]) -> Result<bool> {
-    let Some(gateway) = gateway::build_plain(workspace, gateway::Profile::Dev)? else {
+    let Some(gateway) = gateway::build(workspace, gateway::Profile::Dev)? else {
         return Ok(false);
     };
     let server = PostgresServer::start(Purpose::Tests)?;

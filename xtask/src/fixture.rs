@@ -44,7 +44,7 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         Some((binary, commit)) => {
             (fs::canonicalize(binary).context(binary.to_owned())?, commit.to_owned())
         }
-        None => match gateway::build_plain(workspace, Profile::Dev)? {
+        None => match gateway::build(workspace, Profile::Dev)? {
             Some(binary) => (binary, workspace.newest_commit("%H")?),
             None => return Ok(false),
         },

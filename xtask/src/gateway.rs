@@ -1,4 +1,4 @@
-//! The gateway's own binary: as its users build it, for tests, and once more with the steps at which tests stop it.
+//! The gateway's own binary: as its users build it, and for tests.
 //!
 //! For tests it is built together with them, with the features that all crates of the workspace request together:
 //! by itself it would request fewer, and all its dependencies would be compiled twice.
@@ -13,39 +13,6 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::{shell, workspace::Workspace};
-
-/// Paths of the two binaries.
-#[derive(Debug)]
-pub(crate) struct Gateway {
-    pub(crate) plain: PathBuf,
-    pub(crate) with_failpoints: PathBuf,
-}
-
-impl Gateway {
-    /// The same with a plain binary that a later build does not replace.
-    pub(crate) fn kept_in(self, folder: &Path) -> Result<Self> {
-        Ok(Self { plain: put_aside(&self.plain, folder)?, ..self })
-    }
-
-    /// Variables by which the end-to-end tests find them.
-    pub(crate) fn env(&self) -> [(&'static str, PathBuf); 2] {
-        [
-            ("HOLDFAST_BIN", self.plain.clone()),
-            ("HOLDFAST_FAILPOINT_BIN", self.with_failpoints.clone()),
-        ]
-    }
-}
-
-/// Builds both; `None` when one does not build. They share every dependency in one target folder: the
-/// one for tests is built first and put aside, so that the plain one is what is left in its place.
-pub(crate) fn build(workspace: &Workspace) -> Result<Option<Gateway>> {
-    let failpoints = ["--features", "holdfast/failpoints"];
-    let Some(built) = build_binary(workspace, &FOR_TESTS, &failpoints)? else { return Ok(None) };
-    let with_failpoints = put_aside(&built, &workspace.target.join("failpoints"))?;
-    // Last: users and the tests look for this one at its path.
-    let plain = build_plain(workspace, Profile::Dev)?;
-    Ok(plain.map(|plain| Gateway { plain, with_failpoints }))
-}
 
 /// Arguments of Cargo for what is shipped.
 pub(crate) const DIST: [&str; 2] = ["--profile", "dist"];
@@ -75,8 +42,8 @@ const FOR_TESTS: [&str; 5] = ["--workspace", "--example", "embed", "--bin", "hol
 /// The same for the one that users build.
 const FOR_USERS: [&str; 4] = ["--package", "holdfast", "--bin", "holdfast"];
 
-/// Builds the one without those steps; `None` when it does not build.
-pub(crate) fn build_plain(workspace: &Workspace, profile: Profile) -> Result<Option<PathBuf>> {
+/// Builds it; `None` when it does not build. The one for tests stays where users and the tests look for it.
+pub(crate) fn build(workspace: &Workspace, profile: Profile) -> Result<Option<PathBuf>> {
     match profile {
         Profile::Dev => build_binary(workspace, &FOR_TESTS, &[]),
         Profile::Dist => build_binary(workspace, &FOR_USERS, &DIST),
@@ -94,11 +61,23 @@ pub(crate) fn build_binary(
     built.map(|built| named(name, built)).transpose()
 }
 
-/// Builds the one of another checkout of the workspace, as for tests, in this target folder; `None` when it does not
-/// build. A later build of this workspace replaces it in its place.
-pub(crate) fn build_at(source: &Path, target: &Path) -> Result<Option<PathBuf>> {
+/// Settings of Cargo for a binary that tests only talk to: no model checker runs these, and nobody reads their lines.
+const TALKED_TO: [&str; 6] = [
+    "--config",
+    "profile.dev.debug=false",
+    "--config",
+    "profile.dev.package.holdfast-domain.opt-level=0",
+    "--config",
+    "profile.dev.package.holdfast-sidecar.opt-level=0",
+];
+
+/// Builds the one of another checkout in the target folder of the workspace, with its settings of Cargo: a dependency
+/// that sees another environment is compiled again. `None` when it does not build. A later build of this workspace
+/// replaces it in its place.
+pub(crate) fn build_at(source: &Path, workspace: &Workspace) -> Result<Option<PathBuf>> {
     let mut cargo = shell::cargo(source);
-    cargo.arg("build").args(FOR_TESTS).env("CARGO_TARGET_DIR", target);
+    cargo.arg("build").args(FOR_TESTS).args(TALKED_TO).env("CARGO_TARGET_DIR", &workspace.target);
+    cargo.arg("--config").arg(workspace.root.join(".cargo/config.toml"));
     built_programs(cargo)?.map(|built| named("holdfast", built)).transpose()
 }
 
@@ -129,7 +108,8 @@ fn built_programs(mut cargo: Command) -> Result<Option<Vec<PathBuf>>> {
     Ok(Some(captured.stdout.lines().filter_map(executable).collect()))
 }
 
-fn put_aside(binary: &Path, folder: &Path) -> Result<PathBuf> {
+/// Copies a binary to a folder in which no later build replaces it.
+pub(crate) fn put_aside(binary: &Path, folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder).context("cannot make the folder of the binary for tests")?;
     let name = binary.file_name().context("the gateway has no name")?;
     let (copy, new) = (folder.join(name), folder.join("new"));

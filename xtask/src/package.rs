@@ -48,7 +48,7 @@ struct PackageParts {
 /// Makes and tries the image and the package; false if the build failed.
 pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
     let profile = Profile::chosen("package", args)?;
-    let Some(binary) = gateway::build_plain(workspace, profile)? else { return Ok(false) };
+    let Some(binary) = gateway::build(workspace, profile)? else { return Ok(false) };
     let folder = workspace.target.join("package");
     fs::create_dir_all(&folder).context("no folder for the packages")?;
     let epoch = workspace.newest_commit("%ct")?;

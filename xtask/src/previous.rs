@@ -28,6 +28,8 @@ pub(crate) const VARIABLE: &str = "HOLDFAST_TEST_PREVIOUS_BIN";
 pub(crate) const TESTS: &str = "postgres_previous";
 /// Added to the version of the workspace.
 const MARK: &str = "+previous";
+/// First line of the profiles, which end a manifest.
+const PROFILES: &str = "\n[profile.dev]\n";
 
 /// Binary of the newest release in the list, built if it is not there yet.
 pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
@@ -43,9 +45,11 @@ pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
     workspace.extract(commit, &source)?;
     let manifest = source.join("Cargo.toml");
     let text = fs::read_to_string(&manifest).context("a checkout without its manifest")?;
+    let ours = fs::read_to_string(workspace.root.join("Cargo.toml")).context("no manifest")?;
     // The lock follows by itself: packages of a workspace are of no registry.
-    fs::write(&manifest, marked(&text)?).context("the checkout cannot be changed")?;
-    let Some(built) = gateway::build_at(&source, &workspace.target)? else {
+    let text = with_profiles_of(&ours, &marked(&text)?)?;
+    fs::write(&manifest, text).context("the checkout cannot be changed")?;
+    let Some(built) = gateway::build_at(&source, workspace)? else {
         bail!("the release {commit} does not build");
     };
     // In one step: a build that is cut short leaves no half of a binary.
@@ -76,6 +80,13 @@ fn marked(manifest: &str) -> Result<String> {
     Ok(format!("{before}[workspace.package]\nversion = \"{version}{MARK}\"{after}"))
 }
 
+/// The manifest with the profiles of another one: a dependency that was compiled by another profile is compiled again.
+fn with_profiles_of(other: &str, manifest: &str) -> Result<String> {
+    let (before, _) = manifest.split_once(PROFILES).context("no profiles")?;
+    let (_, profiles) = other.split_once(PROFILES).context("no profiles")?;
+    Ok(format!("{before}{PROFILES}{profiles}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +103,13 @@ mod tests {
         let expected = "[workspace.package]\nversion = \"0.1.0+previous\"\nedition = \"2024\"\n";
         assert_eq!(marked(manifest).unwrap(), expected);
         assert!(marked("[package]\nversion = \"0.1.0\"\n").is_err());
+    }
+
+    #[test]
+    fn a_checkout_gets_the_profiles_of_the_workspace() {
+        let manifest = |profile| format!("[workspace]\n\n[profile.dev]\n{profile}\n");
+        let (ours, theirs) = (manifest("debug = 0"), manifest("debug = 1"));
+        assert_eq!(with_profiles_of(&ours, &theirs).unwrap(), ours);
+        assert!(with_profiles_of(&ours, "[workspace]\n").is_err());
     }
 }

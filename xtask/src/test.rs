@@ -279,7 +279,7 @@ struct TestWorld<'a> {
 
 impl TestWorld<'_> {
     fn with_gateway(&self, package: &str, notes: &mut Vec<String>) -> Result<TestRun> {
-        let Some(gateway) = gateway::build_plain(self.workspace, gateway::Profile::Dev)? else {
+        let Some(gateway) = gateway::build(self.workspace, gateway::Profile::Dev)? else {
             return Ok(TestRun::not_run());
         };
         // It measures a disk, and callgrind is reached by pipes in the folder that all processes share.
@@ -306,13 +306,13 @@ impl TestWorld<'_> {
     ) -> Result<TestRun> {
         // First: the gateway that is built last stays in its place in the target folder.
         let previous = self.server.map(|_| previous::build(self.workspace));
-        let Some(gateway) = gateway::build(self.workspace)? else {
+        let Some(gateway) = gateway::build(self.workspace, gateway::Profile::Dev)? else {
             notes.push(
                 "the gateway does not build: its end-to-end suite counts as one failure".into(),
             );
             return Ok(TestRun::not_run());
         };
-        needs.env.extend(gateway.env());
+        needs.env.push(("HOLDFAST_BIN", gateway));
         needs.env.extend(runner::at_once(4));
         match self.server {
             Some(server) => needs.env.extend(server.env()),
@@ -349,7 +349,7 @@ impl TestWorld<'_> {
         mut needs: SuiteNeeds,
         notes: &mut Vec<String>,
     ) -> Result<TestRun> {
-        let Some(gateway) = gateway::build_plain(self.workspace, gateway::Profile::Dev)? else {
+        let Some(gateway) = gateway::build(self.workspace, gateway::Profile::Dev)? else {
             return Ok(TestRun::not_run());
         };
         needs.env.push(("HOLDFAST_BIN", gateway));

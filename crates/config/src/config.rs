@@ -41,9 +41,9 @@ pub(crate) const FILE_VARIABLE: &str = "HOLDFAST_CONFIG";
 const LISTEN_VARIABLE: &str = "HOLDFAST_LISTEN";
 const ADMIN_LISTEN_VARIABLE: &str = "HOLDFAST_ADMIN_LISTEN";
 const DATABASE_VARIABLE: &str = "HOLDFAST_DATABASE_URL";
-/// Step at which a build with failpoints stops for ever; other builds do not look at it.
+/// Step at which a build with debug assertions stops for ever; other builds do not look at it.
 const FAILPOINT_VARIABLE: &str = "HOLDFAST_FAILPOINT";
-/// Guard of the contract that a build with failpoints switches off; other builds do not look at it.
+/// Guard of the contract that a build with debug assertions switches off. Other builds do not read it.
 const FAULT_VARIABLE: &str = "HOLDFAST_FAULT";
 
 /// Text of the configuration that runs without a file: SQLite in the working folder and the simulated provider,
@@ -209,7 +209,7 @@ fn read(
     if let (Some(database), true) = (&database, node_table.is_present()) {
         node::needs_server(database, &node_table);
     }
-    arm_failpoint(document);
+    arm_failpoint(document, environment);
     // Every table has been read by here: `?` gives up without hiding a mistake.
     Some(Config {
         file: None,
@@ -316,10 +316,10 @@ fn override_listen(
     }
 }
 
-/// Stops at a step, or switches off a guard, in a build for tests.
-fn arm_failpoint(document: &Document<'_>) {
+/// Stops at a step, or switches off a guard, in a build with debug assertions.
+fn arm_failpoint(document: &Document<'_>, environment: Environment<'_>) {
     if holdfast_failpoint::ENABLED
-        && let Some(failpoint) = document.variable(FAILPOINT_VARIABLE)
+        && let Some(failpoint) = environment::overriding(environment, FAILPOINT_VARIABLE)
     {
         match Failpoint::try_from(failpoint.as_str()) {
             Ok(failpoint) => holdfast_failpoint::arm(failpoint),
@@ -327,7 +327,7 @@ fn arm_failpoint(document: &Document<'_>) {
         }
     }
     if holdfast_failpoint::ENABLED
-        && let Some(fault) = document.variable(FAULT_VARIABLE)
+        && let Some(fault) = environment::overriding(environment, FAULT_VARIABLE)
     {
         match Fault::try_from(fault.as_str()) {
             Ok(fault) => holdfast_failpoint::break_guard(fault),

@@ -6,11 +6,11 @@
 //! claim without a run, a run without an ending, an ending that no caller has received. One step is armed in a
 //! process, for its whole life; the test reads `failpoint <step> reached` on its standard error.
 //!
-//! Without the feature `armed`, [`reach`] is empty and no step can be armed: such a build cannot be
-//! stopped from outside.
+//! Steps exist in builds with debug assertions, so that tests drive one binary. Without them, as in every build for
+//! release, [`reach`] is empty and no step can be armed: such a build cannot be stopped from outside.
 //!
-//! Apart from the steps, a build with the feature can switch off one guard of the contract, a [`Fault`]: a gateway that
-//! is broken on purpose, by which a checker of histories shows that it would notice.
+//! Apart from the steps, a build with debug assertions can switch off one guard of the contract, a [`Fault`]: a gateway
+//! that is broken on purpose, by which a checker of histories shows that it would notice.
 
 mod fault;
 
@@ -125,11 +125,11 @@ impl TryFrom<&str> for Failpoint {
 }
 
 /// True in builds whose steps can be armed.
-pub const ENABLED: bool = cfg!(feature = "armed");
+pub const ENABLED: bool = cfg!(debug_assertions);
 
-#[cfg(not(feature = "armed"))]
+#[cfg(not(debug_assertions))]
 mod inner {
-    //! Steps and faults of a build without the feature: free, and never armed.
+    //! Steps and faults of a build for release: free, and never armed.
 
     use super::{Failpoint, Fault, Step};
 
@@ -151,7 +151,7 @@ mod inner {
     pub fn break_guard(_fault: Fault) {}
 }
 
-#[cfg(feature = "armed")]
+#[cfg(debug_assertions)]
 mod inner {
     //! The armed step and the broken guard of a process, one of each for its whole life.
 
