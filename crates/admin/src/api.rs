@@ -37,7 +37,10 @@ impl AdminApi {
         let gate = Gate::new(accounts, options);
         let refusals = Arc::clone(&gate.refusals);
         let router = endpoints::router()
-            .route(DESCRIPTION_PATH, axum::routing::get(async || description::answer()))
+            .route(
+                DESCRIPTION_PATH,
+                axum::routing::get(async || description::answer(endpoints::DOCUMENT.clone())),
+            )
             .fallback(async || Problem::new(Code::NotFound))
             .method_not_allowed_fallback(async || Problem::new(Code::MethodNotAllowed))
             .layer(from_fn_with_state(gate.clone(), gate::pass))

@@ -5,7 +5,6 @@
 //! ([`Errors`]); its security and the header of changes are described once, here.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -20,7 +19,6 @@ use utoipa::openapi::{
 };
 use utoipa::{IntoParams, IntoResponses, ToSchema};
 
-use crate::endpoints;
 use crate::error::{Code, ErrorBody};
 
 /// Beginning of every path but the description's.
@@ -67,14 +65,14 @@ fn error_schemas() -> Vec<(String, RefOr<utoipa::openapi::Schema>)> {
     schemas
 }
 
-/// The description as JSON, the same for every listener of the process. Most processes never serve it.
-static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| {
+/// The description as JSON.
+pub(crate) fn render(document: &OpenApi) -> Bytes {
     // Texts and lists always render; an empty document would show in the first test that reads it.
-    serde_json::to_vec_pretty(&endpoints::description()).unwrap_or_default().into()
-});
+    serde_json::to_vec_pretty(document).unwrap_or_default().into()
+}
 
-pub(crate) fn answer() -> Response {
-    let mut answer = Response::new(DOCUMENT.clone().into());
+pub(crate) fn answer(document: Bytes) -> Response {
+    let mut answer = Response::new(document.into());
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     answer
 }

@@ -10,9 +10,12 @@
 //!
 //! Never: an endpoint outside the list. It would be served without a description, or described without being served.
 
+use std::sync::LazyLock;
+
 use axum::Router;
 use axum::handler::Handler;
 use axum::routing::MethodRouter;
+use bytes::Bytes;
 use holdfast_accounts::VERBS;
 use utoipa::Path;
 use utoipa::openapi::OpenApi;
@@ -25,6 +28,9 @@ use crate::{
     admin_keys, api_keys, audit, events, jobs, ledger, offers, operations, people, postings,
     refusals, routes, statement, usage, verbs, wallets, webhooks,
 };
+
+/// Description of all endpoints as JSON, the same for every listener of the process. Most processes never serve it.
+pub(crate) static DOCUMENT: LazyLock<Bytes> = LazyLock::new(|| description::render(&description()));
 
 macro_rules! endpoints {
     ($($module:ident { $($handler:ident),+ })+) => {
@@ -39,7 +45,7 @@ macro_rules! endpoints {
         }
 
         /// Description of all endpoints.
-        pub(crate) fn description() -> OpenApi {
+        fn description() -> OpenApi {
             let api = OpenApiRouter::<Gate>::default();
             $($(let api = api.routes(routes!($module::$handler));)+)+
             let api = VERBS.iter().fold(api, |api, verb| api.routes(verbs::described(verb)));

@@ -11,7 +11,7 @@ use super::*;
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 fn document() -> Value {
-    serde_json::from_slice(&DOCUMENT).unwrap()
+    serde_json::from_slice(&crate::endpoints::DOCUMENT).unwrap()
 }
 
 /// Method, path and description of each operation.
