@@ -335,10 +335,14 @@ impl TestWorld<'_> {
 
     /// The histories' own suite: a part of the end-to-end tests that keeps its files, and prints what they come to.
     fn histories(&self, package: &str) -> Result<TestRun> {
-        let Some(gateway) = gateway::build(self.workspace)? else { return Ok(TestRun::not_run()) };
-        let mut env = Vec::from(gateway.env());
-        env.push(("HOLDFAST_HISTORIES", self.workspace.target.join(HISTORIES)));
-        env.push(("NEXTEST_SUCCESS_OUTPUT", "immediate".into()));
+        let Some(gateway) = gateway::build(self.workspace, gateway::Profile::Dev)? else {
+            return Ok(TestRun::not_run());
+        };
+        let env = [
+            ("HOLDFAST_BIN", gateway),
+            ("HOLDFAST_HISTORIES", self.workspace.target.join(HISTORIES)),
+            ("NEXTEST_SUCCESS_OUTPUT", "immediate".into()),
+        ];
         self.runner.run_some((&[package], Some(&format!("{HISTORIES}_"))), &env, &[])
     }
 
