@@ -103,7 +103,7 @@ fn sections() -> Vec<Section> {
         } else if let (Some((key, example)), Some(section)) =
             (code.split_once(" = "), sections.last_mut())
         {
-            let about = about.drain(..).collect::<Vec<_>>().join(" ");
+            let about = std::mem::take(&mut about).join(" ");
             section.options.push(ConfigOption { key, example, about, is_set: code == line });
         }
     }
@@ -145,7 +145,7 @@ fn default(option: &ConfigOption, above: &str) -> (String, String) {
     }
     let mut sentences: Vec<&str> = option.about.split_inclusive(". ").collect();
     let is_default = |it: &&str| it.starts_with("Default") || it.starts_with("No default");
-    let Some(at) = sentences.iter().position(|it| is_default(it)) else {
+    let Some(at) = sentences.iter().position(is_default) else {
         let words = option.about.rsplit_once(", default ");
         let words = words.map(|(_, words)| words.trim_end_matches('.').to_owned());
         return (words.unwrap_or_else(shown), option.about.clone());

@@ -67,11 +67,14 @@ const VALUES: [u8; 256] = {
 };
 
 const fn value_of(digit: u8) -> u8 {
-    match digit {
-        b'0'..=b'9' => digit.wrapping_sub(b'0'),
-        b'A'..=b'Z' => digit.wrapping_sub(b'A').wrapping_add(10),
-        b'a'..=b'z' => digit.wrapping_sub(b'a').wrapping_add(36),
-        _ => NO_DIGIT,
+    if digit.is_ascii_digit() {
+        digit.wrapping_sub(b'0')
+    } else if digit.is_ascii_uppercase() {
+        digit.wrapping_sub(b'A').wrapping_add(10)
+    } else if digit.is_ascii_lowercase() {
+        digit.wrapping_sub(b'a').wrapping_add(36)
+    } else {
+        NO_DIGIT
     }
 }
 

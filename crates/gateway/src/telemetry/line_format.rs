@@ -428,8 +428,8 @@ mod tests {
 
     #[test]
     fn an_event_within_a_value_is_a_line_of_its_own() {
-        struct Told;
-        impl Debug for Told {
+        struct Sample;
+        impl Debug for Sample {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 tracing::info!("within");
                 f.write_str("told")
@@ -439,7 +439,10 @@ mod tests {
         let by = tracing_subscriber::fmt().with_ansi(false).with_writer(lines.clone());
         let by =
             by.event_format(LineFormat { library: Format::default(), form: LogFormat::Pretty });
-        tracing::subscriber::with_default(by.finish(), || tracing::info!(value = ?Told, "around"));
+        tracing::subscriber::with_default(
+            by.finish(),
+            || tracing::info!(value = ?Sample, "around"),
+        );
         let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         assert!(text.lines().any(|line| line.ends_with("around value=told")), "{text}");
     }

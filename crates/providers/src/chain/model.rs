@@ -188,7 +188,7 @@ impl Model for Chain {
     fn actions(&self, world: &World, actions: &mut Vec<ChainAction>) {
         match world.stage {
             Stage::Asking(_) => {
-                actions.extend([ChainAction::Send, ChainAction::SendNothing, ChainAction::TimeUp])
+                actions.extend([ChainAction::Send, ChainAction::SendNothing, ChainAction::TimeUp]);
             }
             Stage::Waiting(_) => {
                 actions.extend([

@@ -52,7 +52,8 @@ fn run(request: &str, at: u64) -> Value {
 
 /// The record with another value of a member.
 fn with(mut record: Value, member: &str, value: Value) -> Value {
-    record[member] = value;
+    let members = record.as_object_mut().unwrap();
+    members.insert(member.to_owned(), value);
     record
 }
 

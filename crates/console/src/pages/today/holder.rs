@@ -26,11 +26,11 @@ use crate::pages::parts::usage::{revenue, sum};
 #[template(path = "pages/home.txt")]
 enum HolderText {
     #[template(block = "no_key")]
-    NoKey { may_issue: bool },
+    Keyless { may_issue: bool },
     #[template(block = "no_request_yet")]
-    NoRequestYet,
+    FirstRequest,
     #[template(block = "no_model")]
-    NoModel,
+    ModelAbsent,
 }
 
 /// Rows of a list on this page; the rest is a click away.
@@ -99,7 +99,7 @@ async fn keys(visit: &Visit, may_issue: bool) -> Result<Table, Failure> {
         vec![Cell::link(&api_key.name, format!("/keys/{}", api_key.id)), state, end]
     };
     let rows = page.rows.iter().map(row).collect();
-    let empty = &HolderText::NoKey { may_issue }.to_string();
+    let empty = &HolderText::Keyless { may_issue }.to_string();
     let table = Table::new("API keys", &["Name", "State", "Ends"], rows, empty);
     Ok(table.link(Link::new("All API keys", "/keys")))
 }
@@ -109,7 +109,7 @@ async fn recent(visit: &Visit) -> Result<Table, Failure> {
     let filter = OperationFilter::default();
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
     let rows = operation::rows(visit, &page.rows, operation::charge).await?;
-    let empty = &HolderText::NoRequestYet.to_string();
+    let empty = &HolderText::FirstRequest.to_string();
     let table = Table::new("Latest requests", &operation::HEAD, rows, empty);
     Ok(table.link(Link::new("All requests", "/operations")))
 }
@@ -118,7 +118,7 @@ async fn recent(visit: &Visit) -> Result<Table, Failure> {
 fn examples(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let offered = visit.accounts().models(visit.principal())?;
     let Some(model) = offered.models.first().map(|model| &model.contract.model) else {
-        let text = HolderText::NoModel.to_string();
+        let text = HolderText::ModelAbsent.to_string();
         return Ok(vec![Notice::new(Tone::Warning, text).into()]);
     };
     let snippets = example::snippets(&visit.shared.options.base_url, "hfk_...", model.as_str());

@@ -129,8 +129,11 @@ fn finer(query: &SentFields, axis: &TimeAxis, start: Timestamp) -> String {
     address_with(query, &[&always, groups].concat(), &with)
 }
 
+/// Value of a row in a column.
+type ColumnValue = fn(&Totals) -> i128;
+
 /// Columns by which the rows are sorted, as addresses have them, in the order of [`columns`].
-const SORTS: [(&str, fn(&Totals) -> i128); 7] = [
+const SORTS: [(&str, ColumnValue); 7] = [
     ("completed", |it| it.completed.into()),
     ("refused", |it| it.refused.into()),
     ("unconfirmed", |it| it.abandoned.into()),
