@@ -50,13 +50,13 @@ const AFTER_HELP: &str = "\
 Without a command it serves. Without a configuration file it runs on what is built in: SQLite in \
 ./holdfast-data/, the simulated provider as holdfast/sim-1 and holdfast/sim-tools, on port 8080 of this machine.
 
-HOLDFAST_CONFIG names the configuration file where --config does not. HOLDFAST_LISTEN and \
-HOLDFAST_DATABASE_URL override server.listen and database.url, and the OTEL_* variables of OpenTelemetry \
-[telemetry].
+HOLDFAST_CONFIG names the configuration file unless --config does. HOLDFAST_LISTEN, HOLDFAST_ADMIN_LISTEN \
+and HOLDFAST_DATABASE_URL override server.listen, admin.listen and database.url, and the OTEL_* variables of \
+OpenTelemetry [telemetry].
 
 --server, or HOLDFAST_SERVER, names the administration of a server: an https:// address, or http:// on this \
-machine. All commands but serve, sidecar, migrate, backup, restore, check-config, completions and manual then \
-work over the network, with an admin key from HOLDFAST_ADMIN_KEY, or from the file that HOLDFAST_ADMIN_KEY_FILE \
+machine. All commands but serve, sidecar, migrate, backup, restore, check-config, usage exclude-costs, \
+completions and manual then work over the network, with an admin key from HOLDFAST_ADMIN_KEY, or from the file that HOLDFAST_ADMIN_KEY_FILE \
 names.
 
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration.";
@@ -106,7 +106,7 @@ pub enum ProcessCommand {
     },
     /// Serve local clients: give each chat completion a request key, and repeat failed calls under it
     ///
-    /// A client that cannot make request keys uses the address of this, and /v1, as its base URL, and its own API
+    /// A client that cannot make request keys uses the sidecar's address with /v1 as its base URL, and its own API
     /// key. There is no configuration file.
     Sidecar(Box<Sidecar>),
     /// Check the configuration and report every mistake with its file and line
@@ -147,7 +147,7 @@ pub enum MaintenanceCommand {
     },
     /// Write a manual page for each command
     Manual {
-        /// Folder of the pages, which is there
+        /// Existing folder for the pages
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },
@@ -252,8 +252,8 @@ pub enum Ledger {
         /// Head of the audit log that an earlier verification printed: the audit log must still go through it
         #[arg(long, value_name = "SEQ:MAC")]
         since: Option<TrailHead>,
-        /// Idempotency key of the job on a server: a repeated one starts no other job [default: a new UUIDv4,
-        /// printed]
+        /// Idempotency key of the job on a server, not an API key: a repetition with the same key starts no other job
+        /// [default: a new UUIDv4, printed]
         #[arg(long = "key", value_name = "UUID", value_parser = value::posting_key)]
         key: Option<Uuid>,
         /// Reason for the audit log of the server: 1 to 200 printable characters

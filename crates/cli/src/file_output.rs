@@ -12,7 +12,7 @@
 //! Never: a FILE with some of the rows.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -91,8 +91,11 @@ impl FileOutput {
             let error = error.context("the export was interrupted: what was written is incomplete");
             return CommandFailure::Failed(error);
         };
-        if let Err(error) = fs::remove_file(&partial) {
-            note(&format!("{} is incomplete and was not removed: {error}", partial.display()));
+        // A rename that was not made durable has freed the name, which may be another command's by now.
+        if is_named(&file, &partial) {
+            if let Err(error) = fs::remove_file(&partial) {
+                note(&format!("{} is incomplete and was not removed: {error}", partial.display()));
+            }
         }
         // Unlocked only now, when the name is free: another command would lose its file to the removal.
         drop(file);
@@ -113,15 +116,11 @@ impl PartialFile {
                 return Err(CommandFailure::Failed(error));
             }
         }
+        remove_leftover(&partial)?;
         let mut options = OpenOptions::new();
-        let file = options.write(true).create(true).truncate(false).mode(0o600).open(&partial);
+        let file = options.write(true).create_new(true).mode(0o600).open(&partial);
         let file = file.with_context(|| format!("{} is not created", partial.display()))?;
-        // The name may be another file's by now: a command that ends renames or removes it while it has the lock.
-        if file.try_lock().is_err() || !is_named(&file, &partial) {
-            let error = anyhow!("{} is being written by another command", partial.display());
-            return Err(CommandFailure::Failed(error));
-        }
-        file.set_len(0).with_context(|| format!("{} is not emptied", partial.display()))?;
+        lock(&file, &partial)?;
         Ok(Self { file, partial, path: path.to_owned() })
     }
 
@@ -131,6 +130,33 @@ impl PartialFile {
         fs::rename(&self.partial, &self.path)?;
         let folder = self.path.parent().filter(|it| !it.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}
+
+/// Removes a file that a killed command has left, which is not locked any more.
+fn remove_leftover(partial: &Path) -> Result<()> {
+    let Ok(left) = File::open(partial) else { return Ok(()) };
+    lock(&left, partial)?;
+    // Never written: it may be another user's, or another name of a file.
+    if is_named(&left, partial) {
+        let removed = fs::remove_file(partial);
+        removed.with_context(|| format!("{} is not removed", partial.display()))?;
+    }
+    Ok(())
+}
+
+/// Locks a file until it is closed.
+fn lock(file: &File, path: &Path) -> Result<()> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            let error = anyhow!("{} is being written by another command", path.display());
+            Err(CommandFailure::Failed(error))
+        }
+        Err(TryLockError::Error(error)) => {
+            let error = anyhow!(error).context(format!("{} cannot be locked", path.display()));
+            Err(CommandFailure::Failed(error))
+        }
     }
 }
 

@@ -24,8 +24,9 @@ const HEAD: &str = "\n## Options\n";
 const INTRODUCTION: &str = "
 <!-- Written by `cargo xtask docs` from deploy/holdfast.toml and crates/config: change it there. -->
 
-Every option of [deploy/holdfast.toml](../../deploy/holdfast.toml), by table. An option without a default must be set,
-if its table is. *Reload: no* marks options that keep their value until the next start.
+Every option of [deploy/holdfast.toml](../../deploy/holdfast.toml), by table. *None: must be set* under *default* marks
+the options that their table requires. If *bounds* is empty, *meaning* has the accepted values. *Reload: no*: a new value
+is used from the next start on.
 ";
 /// Longest line of the prose.
 const LINE_MAX: usize = 120;
@@ -139,7 +140,10 @@ fn default(option: &ConfigOption, above: &str) -> (String, String) {
         true => option.example.to_owned(),
         false => String::new(),
     };
-    if option.about.is_empty() && option.key != "kind" {
+    if option.about.is_empty() && option.key == "kind" {
+        return ("none: must be set".to_owned(), "The protocol that this table is for.".to_owned());
+    }
+    if option.about.is_empty() {
         let default = Some(shown()).filter(|it| !it.is_empty());
         return (default.unwrap_or_else(|| above.to_owned()), "As above.".to_owned());
     }

@@ -394,7 +394,9 @@ fn the_environment_overrides_the_file() {
     let config = parse("file", LEAST, &nothing, SecretUse::All).unwrap();
     assert_eq!(config.database, good(LEAST).database);
 
-    let is_setting = |name: &str| name.starts_with("HOLDFAST_") && name != "HOLDFAST_FAILPOINT";
+    let is_setting = |name: &str| {
+        name.starts_with("HOLDFAST_") && !["HOLDFAST_FAILPOINT", "HOLDFAST_FAULT"].contains(&name)
+    };
     let bad = |name: &str| is_setting(name).then(|| "postgres://me:hunter2@db".to_owned());
     let Err(BadConfig::Mistakes(mistakes)) = parse("file", LEAST, &bad, SecretUse::All) else {
         panic!()

@@ -33,7 +33,7 @@ pub enum Fault {
 
 /// Text that names no fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no such fault")]
+#[error("not the name of a fault")]
 pub struct BadFault;
 
 impl Fault {

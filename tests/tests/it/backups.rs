@@ -137,19 +137,19 @@ fn nothing_is_written_over_and_nothing_half_is_left() {
     let (site, _account) = Site::funded(&Config::simulated());
     site.write(COPY, "mine");
     let said = site.cli(&["backup", COPY]).failed(1);
-    assert!(said.contains("copy.db is there already"), "{said}");
+    assert!(said.contains("copy.db exists already"), "{said}");
     assert_eq!(std::fs::read_to_string(site.path(COPY)).unwrap(), "mine");
     std::fs::remove_file(site.path(COPY)).unwrap();
     site.write("copy.db.secret", "mine");
     let said = site.cli(&["backup", COPY]).failed(1);
-    assert!(said.contains("copy.db.secret is there already"), "{said}");
+    assert!(said.contains("copy.db.secret exists already"), "{said}");
     std::fs::remove_file(site.path("copy.db.secret")).unwrap();
     let said = site.cli(&["backup", "nowhere/copy.db"]).failed(1);
     assert!(said.contains("nowhere/copy.db cannot be written"), "{said}");
     // The database that is there stays, too.
     drop(site.cli(&["backup", COPY]).ok());
     let said = site.cli(&["restore", COPY]).failed(1);
-    assert!(said.contains("holdfast-data/holdfast.db is there already"), "{said}");
+    assert!(said.contains("holdfast-data/holdfast.db exists already"), "{said}");
     site.verify();
 }
 

@@ -112,7 +112,7 @@ fn only_what_was_charged_is_refunded() {
         let id = operation(&site, &account, &key);
         assert_eq!(site.json(&["operation", "show", &id])["status"], status);
         let said = site.cli(&["wallet", "refund", &id, "0.000001"]).failed(1);
-        assert!(said.contains("was not charged: there is nothing to refund"), "{said}");
+        assert!(said.contains("was not charged, so no charge can be refunded"), "{said}");
     }
     let nobody = request_key();
     let said = site.cli(&["wallet", "refund", &nobody, "1"]).failed(1);

@@ -193,7 +193,7 @@ fn a_key_is_shown_whole_once() {
     assert_eq!(again, revoked, "a second time changes nothing");
     assert_eq!(site.json(&["key", "list"])[1]["credentials"], json!([]));
     let taken = site.cli(&["key", "issue", "--wallet", "main", "--name", "laptop"]).failed(1);
-    assert!(taken.contains("it is revoked, and keeps its name"), "{taken}");
+    assert!(taken.contains("it is revoked, and its name stays taken"), "{taken}");
 }
 
 #[test]

@@ -201,7 +201,7 @@ fn holders_have_a_listener_of_their_own() {
     let there = sign_in_at(admin, "ada@example.com");
     assert!(there.status == 403 && there.text().contains("holders&#39; console"), "{there:?}");
     let here = sign_in_at(console, "bob@example.com");
-    assert!(here.status == 403 && here.text().contains("Only holders of wallets"), "{here:?}");
+    assert!(here.status == 403 && here.text().contains("no role for a wallet"), "{here:?}");
     let operator = session(&sign_in_at(admin, "bob@example.com"));
     for (listener, cookie) in [(admin, &cookie), (console, &operator)] {
         assert_eq!(get_from(listener, "/", cookie).status, 303, "a session is of its listener");
@@ -372,7 +372,7 @@ fn the_playground_sends_a_request_twice_and_it_is_charged_once() {
     assert!(first.text().contains("<dd><code>false</code></dd>"), "{}", first.text());
     let charged = site.balance(&account);
     let second = post(&gateway, "/playground", &form, &cookie);
-    assert!(second.text().contains("Nothing ran") && second.text().contains("You said: hello"));
+    assert!(second.text().contains("sent again without a run") && second.text().contains("You said: hello"));
     assert!(second.text().contains("Charge breakdown"), "{}", second.text());
     assert_eq!(site.balance(&account), charged);
     assert!(charged.0 < 10_000_000);

@@ -155,7 +155,7 @@ fn check_alarmed(config: Config, execute: impl Fn(&Site, &str)) {
     execute(&site, "UPDATE wallets SET available = available - 1");
     execute(&site, "ALTER TABLE jobs RENAME TO gone");
     let said = site.cli(&["ledger", "verify"]);
-    assert!(said.stderr.contains("no job says what was found"), "{said:?}");
+    assert!(said.stderr.contains("the findings were not recorded as a job"), "{said:?}");
     assert_eq!(said.code, Some(0), "{said:?}");
 }
 

@@ -43,16 +43,16 @@ fn attach(command: Command, words: &[&str], text: &str) -> Command {
 const EXAMPLES: &[[&str; 2]] = &[
     ["holdfast serve", "holdfast serve --config /etc/holdfast/holdfast.toml"],
     [
-        "holdfast sidecar --upstream https://gateway.example.com",
-        "holdfast sidecar --upstream https://gateway.example.com --listen 127.0.0.1:0",
+        "holdfast sidecar --upstream https://gateway.example.com/v1",
+        "holdfast sidecar --upstream https://gateway.example.com/v1 --listen 127.0.0.1:0",
     ],
     ["holdfast check-config --database", "holdfast check-config --config new.toml --probe --json"],
     ["holdfast migrate up", "holdfast migrate up --config /etc/holdfast/holdfast.toml"],
     ["holdfast migrate down", "holdfast migrate down --yes"],
     ["holdfast migrate status", "holdfast migrate status --json"],
     [
-        "holdfast migrate copy --to postgres://holdfast_owner@db.internal/holdfast?sslmode=verify-full",
-        "holdfast migrate copy --to postgres://holdfast_owner@db.internal/holdfast?sslmode=verify-full --json",
+        "holdfast migrate copy --to 'postgres://holdfast_owner@db.internal/holdfast?sslmode=verify-full'",
+        "holdfast migrate copy --to 'postgres://holdfast_owner@db.internal/holdfast?sslmode=verify-full' --json",
     ],
     ["holdfast backup /var/backups/holdfast.db", "holdfast backup monday.db --json"],
     [
@@ -102,7 +102,7 @@ const EXAMPLES: &[[&str; 2]] = &[
     ],
     [
         "holdfast key issue --wallet acme --name laptop --spend-limit 5.00/day",
-        "holdfast key issue --wallet acme --from names.txt --secrets keys.csv --rpm 60",
+        "holdfast key issue --wallet acme --from names.txt --secrets keys.tsv --rpm 60",
     ],
     ["holdfast key list --wallet acme", "holdfast key list --state in_force --columns name,limits"],
     ["holdfast key show laptop", "holdfast key show laptop --json"],

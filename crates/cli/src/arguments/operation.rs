@@ -31,7 +31,7 @@ pub enum Operation {
         #[command(flatten)]
         request: RequestKey,
     },
-    /// Bring what a dead process left to rest, as far as the rules allow it now: one operation, or all
+    /// End the operations that a dead process left behind, as far as the rules allow it now: one, or all that are due
     Reconcile {
         /// Operation id or completion id [default: all that are due]
         #[arg(value_name = "OPERATION")]
@@ -39,7 +39,8 @@ pub enum Operation {
         /// Reason for the audit log: 1 to 200 printable characters
         #[arg(long, value_name = "TEXT", requires = "operation")]
         reason: Option<Reason>,
-        /// Idempotency key of this change: a repeated one has no effect [default: a new UUIDv4, printed]
+        /// Idempotency key of this change, not an API key: a repetition with the same key changes nothing [default: a new
+        /// UUIDv4, printed]
         #[arg(long, value_name = "UUID", value_parser = value::posting_key, requires = "operation")]
         key: Option<Uuid>,
     },

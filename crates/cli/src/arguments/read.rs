@@ -33,7 +33,7 @@ impl ColumnChoice {
 /// Rows and columns of a list.
 #[derive(Debug, Clone, Args)]
 pub struct Rows {
-    /// At most this many rows, the newest of a list by time
+    /// At most this many rows; of a list by time the newest
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub limit: u32,
     #[command(flatten)]

@@ -17,7 +17,8 @@ use crate::output::prompt;
 /// Key of a change.
 #[derive(Clone, Copy, Args)]
 pub struct RequestKey {
-    /// Idempotency key of this change: a repeated one has no effect [default: a new UUIDv4, printed]
+    /// Idempotency key of this change, not an API key: a repetition with the same key changes nothing [default: a new
+    /// UUIDv4, printed]
     #[arg(long = "key", value_name = "UUID", value_parser = value::posting_key)]
     pub uuid: Option<Uuid>,
 }

@@ -59,7 +59,7 @@ pub enum Wallet {
     },
     /// List all wallets, oldest first
     List(WalletFilter),
-    /// A wallet's statement: what it had, each transfer, oldest first, what it has then
+    /// Print a wallet's statement: the opening balance, each transfer, oldest first, and the closing balance
     Ledger {
         /// Id or name of the wallet
         wallet: Reference,
@@ -123,11 +123,11 @@ pub enum WalletChange {
         /// Remove the low balance threshold
         #[arg(long)]
         no_low_balance: bool,
-        /// Most that a key may spend that is issued by neither an owner nor the holder's administrator:
-        /// AMOUNT/total, AMOUNT/day or AMOUNT/month
+        /// Highest spend limit of API keys that roles other than owner and holder_admin issue: AMOUNT/total,
+        /// AMOUNT/day or AMOUNT/month
         #[arg(long, value_name = "AMOUNT/WINDOW", conflicts_with = "no_key_spend")]
         key_spend: Option<SpendCap>,
-        /// No key of such issuers any more
+        /// From now on roles other than owner and holder_admin issue no API keys
         #[arg(long)]
         no_key_spend: bool,
         #[command(flatten)]

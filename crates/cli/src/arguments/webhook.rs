@@ -96,7 +96,7 @@ pub enum WebhookChange {
         #[command(flatten)]
         why: Why,
     },
-    /// Have a server send an event again that was delivered or is dead, and one that waits now
+    /// Have a server send an event again whose delivery succeeded or failed for good, or send a waiting one at once
     Resend {
         /// Id of the webhook
         #[arg(value_name = "UUID", value_parser = value::id)]

@@ -70,7 +70,7 @@ pub(super) async fn backup(output: Output, config: &Config, file: &Path) -> Resu
         && to.exists()
     {
         let to = to.display();
-        return Err(anyhow!("{NOTHING_DONE}: {to} is there already: it is not written over").into());
+        return Err(anyhow!("{NOTHING_DONE}: {to} exists already: it is not overwritten").into());
     }
     let copied = backup::copy(database, file, progress()).await.context(NOTHING_DONE)?;
     let kept = secret.map(|(from, to)| keep_secret(&from, &to, &copied));

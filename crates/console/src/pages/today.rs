@@ -111,7 +111,8 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         return Ok(tiles.into_iter().fold(page, Page::section));
     }
     if let Some(checklist) = checklist(&visit).await? {
-        return Ok(page.section(checklist));
+        let tiles = errors.map(|tile| Tiles { title: String::new(), tiles: vec![tile] });
+        return Ok(tiles.into_iter().fold(page, Page::section).section(checklist));
     }
     let figures = Figures::read(&visit).await?;
     Ok(figures.sections(errors).into_iter().fold(page, Page::section).section(counted()))
@@ -136,11 +137,13 @@ async fn checklist(visit: &Visit) -> Result<Option<Checklist>, Failure> {
     let step = |text: TodayText<'_>, href: &str, is_done: bool| {
         (Link::new(text.to_string(), href), is_done)
     };
+    // Without a playground the examples are on the page of the API key.
+    let send = if visit.shared.options.playground.is_some() { PLAYGROUND } else { "/keys" };
     let steps = vec![
         step(TodayText::Models, "/models", has_models),
         step(TodayText::Wallet, "/wallets/new", !wallets.rows.is_empty()),
         step(TodayText::ApiKey, "/keys/new", !keys.rows.is_empty()),
-        step(TodayText::Request, PLAYGROUND, false),
+        step(TodayText::Request, send, false),
     ];
     Ok(Some(Checklist { title: "First steps".to_owned(), steps }))
 }

@@ -293,7 +293,9 @@ impl<'c> Statements<'c> {
             *entries += 1;
             (rows::leg(transition.generation, transfer.kind), transfer.amount.get(), *entries)
         });
-        match (transfers.next(), transfers.next()) {
+        let both = (transfers.next(), transfers.next());
+        debug_assert!(transfers.next().is_none(), "a third transfer would not be written");
+        match both {
             (None, _) => {}
             (Some((leg, amount, number)), None) => {
                 one(&mut self.transfer, &mut self.done, (seq, leg, amount, at, number))?;

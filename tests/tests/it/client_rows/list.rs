@@ -159,7 +159,7 @@ const INSTRUCTOR: Client = Client {
         PYTHON_FRAMEWORKS,
         "with_instructor",
         [
-            "`create(…, extra_headers=…)`, as long as it does not ask again",
+            "`create(…, extra_headers=…)`, as long as it does not repeat the call",
             "`from_openai(OpenAI(http_client=http))`",
             "`max_retries` of `OpenAI`",
         ],

@@ -5,7 +5,8 @@ use askama::Template;
 use crate::kit::section::Snippet;
 
 /// Texts of the examples.
-#[derive(Debug, Template)]
+// No Debug: one of them holds a secret.
+#[derive(Template)]
 #[template(path = "pages/example.txt")]
 enum ExamplePartText<'a> {
     #[template(block = "shell")]
