@@ -26,7 +26,7 @@ use crate::postgres::{self, ConnectionPool, PgReadTransaction, Postgres};
 use crate::schema::url::{DatabaseLocation, DatabaseUrl};
 use crate::schema::{Dialect, by_database};
 #[cfg(feature = "sqlite")]
-use crate::sqlite::{self, Sqlite};
+use crate::sqlite::{self, Sqlite, readers::FileReaders};
 use crate::transaction::command::{CommandTransaction, CommandVerdict, OfferError};
 use crate::transaction::exchange::{Exchange, ExchangeError};
 use crate::transaction::hour::SummingStep;
@@ -49,7 +49,7 @@ pub(crate) enum Backend {
 /// Connections through which a database is read.
 pub(crate) enum Readers {
     #[cfg(feature = "sqlite")]
-    Sqlite(DatabaseConnection),
+    Sqlite(FileReaders),
     #[cfg(feature = "postgres")]
     Postgres(ConnectionPool),
 }
@@ -198,16 +198,14 @@ impl Readers {
         statement: Statement,
     ) -> Result<Vec<QueryResult>, Unavailable> {
         by_database!(self;
-            Self::Sqlite(readers) => sqlite::connect::query(readers, statement).await.map_err(unavailable);
+            Self::Sqlite(readers) => readers.query(statement).await;
             Self::Postgres(pool) => pool.query(statement).await.map_err(unavailable))
     }
 
     /// Begins a read of several statements, of which a server lets each run for so long.
     pub(crate) async fn moment(&self, limit: Duration) -> Result<ReadTransaction, Unavailable> {
         by_database!(self;
-        Self::Sqlite(readers) => {
-            sqlite::connect::begin(readers, limit).await.map(ReadTransaction::Sqlite).map_err(unavailable)
-        };
+        Self::Sqlite(readers) => readers.begin(limit).await.map(ReadTransaction::Sqlite);
         Self::Postgres(pool) => {
             pool.moment(limit).await.map(ReadTransaction::Postgres).map_err(unavailable)
         })
@@ -216,13 +214,13 @@ impl Readers {
     /// Connections that are open and not in use, and those in use.
     pub(crate) fn counts(&self) -> (usize, usize) {
         by_database!(self;
-            Self::Sqlite(readers) => sqlite::connect::counts(readers);
+            Self::Sqlite(readers) => readers.counts();
             Self::Postgres(pool) => pool.counts())
     }
 
     pub(crate) async fn close(&self) -> Result<(), Unavailable> {
         by_database!(self;
-        Self::Sqlite(readers) => readers.close_by_ref().await.map_err(unavailable);
+        Self::Sqlite(readers) => readers.close().await;
         Self::Postgres(pool) => {
             pool.close().await;
             Ok(())
@@ -289,7 +287,7 @@ pub(crate) async fn look(
     busy_timeout: Duration,
 ) -> Result<DatabaseConnection, ConnectError> {
     by_database!(url.place();
-        DatabaseLocation::File(file) => sqlite::connect::readers(file, busy_timeout, 1).await;
+        DatabaseLocation::File(file) => sqlite::connect::readers(file, busy_timeout, (1, 1)).await;
         DatabaseLocation::Server(_) => migrate(url, busy_timeout).await)
 }
 

@@ -15,6 +15,7 @@ mod notifier;
 pub(crate) mod plans;
 mod prices;
 mod queue;
+pub(crate) mod readers;
 mod recorded;
 mod statements;
 mod usage;
@@ -29,7 +30,6 @@ use holdfast_domain::admin::report::{EXPORTS_AT_ONCE, REPORTS_AT_ONCE};
 use holdfast_domain::operation::{Receipt, Transition};
 use holdfast_domain::ports::{CommitError, Unavailable};
 use rusqlite::Transaction;
-use sea_orm::DatabaseConnection;
 use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -37,6 +37,7 @@ use tokio_util::task::TaskTracker;
 use self::clock::Clock;
 use self::connect::DatabaseFile;
 use self::queue::Queue;
+use self::readers::FileReaders;
 use self::write_task::{WriteError, WriteTask};
 use crate::batch::job::{Job, WriterEnded};
 use crate::error::{OpenError, unavailable};
@@ -70,7 +71,7 @@ impl Sqlite {
         path: &Path,
         options: &Options,
         tasks: &TaskTracker,
-    ) -> Result<(Self, [DatabaseConnection; 6]), OpenError> {
+    ) -> Result<(Self, [FileReaders; 6]), OpenError> {
         connect::check_library().map_err(OpenError::Connect)?;
         lock::hold(path, options.lock.as_deref()).map_err(OpenError::Lock)?;
         let (busy_timeout, lock) = (options.busy_timeout, options.lock.clone());
@@ -89,23 +90,24 @@ impl Sqlite {
         };
         writer::start(&opened, tasks).await.map_err(OpenError::Writer)?;
         let is_serving = opened.file.lock.is_some();
-        let connections = async |most| match is_serving {
-            true => connect::serving_readers(path, busy_timeout, most).await,
-            false => connect::later_readers(path, busy_timeout, most).await,
-        };
-        let readers = match is_serving {
-            true => connect::serving_readers(path, busy_timeout, options.readers).await,
-            false => connect::readers(path, busy_timeout, options.readers).await,
-        };
-        let glances = connections(GLANCES).await;
-        let audits = connections(AUDITS).await;
-        let reports = connections(u32::from(REPORTS_AT_ONCE)).await;
-        let summing = connections(SUMMING).await;
-        let exports = connections(u32::from(EXPORTS_AT_ONCE)).await;
-        let [readers, glances, audits, reports, summing, exports] =
-            [readers, glances, audits, reports, summing, exports]
-                .map(|some| some.map_err(OpenError::Connect));
-        Ok((opened, [readers?, glances?, audits?, reports?, summing?, exports?]))
+        // A process that serves opens all of them now: one that is opened later would make a log anew that was removed
+        // meanwhile. A command opens one for results and lists, and the other pools with their first read: each
+        // connection reads the whole schema, and most commands use the first one only.
+        let first = if is_serving { options.readers } else { 1 };
+        let whole = |most| FileReaders::new(path, busy_timeout, (most, most));
+        let pools = [
+            FileReaders::new(path, busy_timeout, (first, options.readers)),
+            whole(GLANCES),
+            whole(AUDITS),
+            whole(u32::from(REPORTS_AT_ONCE)),
+            whole(SUMMING),
+            whole(u32::from(EXPORTS_AT_ONCE)),
+        ];
+        let opened_now = if is_serving { pools.len() } else { 1 };
+        for readers in pools.iter().take(opened_now) {
+            readers.open().await.map_err(OpenError::Connect)?;
+        }
+        Ok((opened, pools))
     }
 
     /// Accepts no more changes; the writer ends after the queued ones.

@@ -1,13 +1,13 @@
 //! Connections to the database file: settings, pools, file mode. Migrations create the tables.
 //!
-//! The writer, the checkpointer and a migration have a connection each; the two pools of readers only read.
+//! The writer, the checkpointer and a migration have a connection each; the pools of readers only read.
 //! `synchronous` is FULL: a commit that was answered is on the disk. Automatic checkpoints are off, because they
 //! would run inside of a caller's commit.
 //!
 //! A process that serves checks the file by device and inode before and after it opens a connection that writes: a
 //! name that was given to another file in between would be written to otherwise. A connection that reads creates a
-//! missing log anew: it is opened after a comparison with the files that are served, and the process that serves
-//! opens all of them at its start.
+//! missing log anew: its pool is opened after a comparison with the files that are served, and the process that serves
+//! opens all connections at its start.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -18,13 +18,9 @@ use std::time::Duration;
 
 use holdfast_domain::ports::Cause;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
-use sea_orm::{
-    ConnectOptions, Database, DatabaseConnection, DatabaseTransaction, DbErr, QueryResult,
-    RuntimeErr, Statement, TransactionTrait, Values,
-};
-use sea_query_sqlx::SqlxValues;
+use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
+use sqlx::ConnectOptions as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{AssertSqlSafe, ConnectOptions as _};
 use tokio::time::Instant;
 
 use crate::error::{ConnectError, FileLost};
@@ -206,65 +202,14 @@ pub(crate) async fn writers(
     open(path, LOG.into_iter().fold(options, set), busy_timeout, (1, 1)).await
 }
 
-/// Connections that cannot write. One is opened at once, and the others as they are needed.
+/// Connections that cannot write: so many are opened at once, and so many at most as they are needed.
 pub(crate) async fn readers(
     path: &Path,
     busy_timeout: Duration,
-    connections: u32,
+    connections: (u32, u32),
 ) -> Result<DatabaseConnection, ConnectError> {
-    open(path, reading(path, busy_timeout), busy_timeout, (1, connections.max(1))).await
-}
-
-/// Connections that cannot write, none of them opened yet: each reads the whole schema, and most commands use those of
-/// [`readers`] only. The file is compared with the one that is served when this is called, not when one is opened.
-pub(crate) async fn later_readers(
-    path: &Path,
-    busy_timeout: Duration,
-    connections: u32,
-) -> Result<DatabaseConnection, ConnectError> {
-    open(path, reading(path, busy_timeout), busy_timeout, (0, connections.max(1))).await
-}
-
-/// Connections that cannot write, all of them opened at once: one that is opened later would make a
-/// log anew that was removed meanwhile.
-pub(crate) async fn serving_readers(
-    path: &Path,
-    busy_timeout: Duration,
-    connections: u32,
-) -> Result<DatabaseConnection, ConnectError> {
-    let connections = connections.max(1);
-    open(path, reading(path, busy_timeout), busy_timeout, (connections, connections)).await
-}
-
-/// Reads with one statement, by the driver itself: SeaORM's future has room for every database and moves it twice,
-/// which is more than half of what a short read costs.
-pub(crate) async fn query(
-    readers: &DatabaseConnection,
-    Statement { sql, values, .. }: Statement,
-) -> Result<Vec<QueryResult>, sqlx::Error> {
-    let values = SqlxValues(values.unwrap_or_else(|| Values(Vec::new())));
-    let query = sqlx::query_with(AssertSqlSafe(sql), values);
-    let rows = query.fetch_all(readers.get_sqlite_connection_pool()).await?;
-    Ok(rows.into_iter().map(QueryResult::from).collect())
-}
-
-/// Begins a read of several statements. A file has no limit of a statement.
-pub(crate) async fn begin(
-    readers: &DatabaseConnection,
-    _limit: Duration,
-) -> Result<DatabaseTransaction, DbErr> {
-    readers.begin().await
-}
-
-/// Connections of a pool that are open and not in use, and those in use.
-pub(crate) fn counts(readers: &DatabaseConnection) -> (usize, usize) {
-    let pool = readers.get_sqlite_connection_pool();
-    let idle = pool.num_idle();
-    (idle, usize::try_from(pool.size()).unwrap_or(0).saturating_sub(idle))
-}
-
-fn reading(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
-    settings(path, busy_timeout).read_only(true).pragma("query_only", "1")
+    let options = settings(path, busy_timeout).read_only(true).pragma("query_only", "1");
+    open(path, options, busy_timeout, connections).await
 }
 
 fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
@@ -280,8 +225,9 @@ fn settings(path: &Path, busy_timeout: Duration) -> SqliteConnectOptions {
     SMALL.into_iter().fold(options, |options, (name, value)| options.pragma(name, value))
 }
 
-/// Opens a file, and tries again if it is locked, the last time when this time is over: SQLite does not always wait
-/// by itself for a file that another process makes ready at the same moment.
+/// Opens a file after a comparison with the one that is served, and tries again if it is locked, the last time when
+/// this time is over: SQLite does not always wait by itself for a file that another process makes ready at the same
+/// moment. At least one connection is opened here: the pool itself does neither for those that it opens later.
 async fn open(
     path: &Path,
     options: SqliteConnectOptions,
@@ -291,7 +237,6 @@ async fn open(
     let mut pool = ConnectOptions::new("sqlite::memory:");
     pool.max_connections(connections_max)
         .min_connections(connections_min)
-        .connect_lazy(connections_min == 0)
         .acquire_timeout(ACQUIRE)
         .idle_timeout(None::<Duration>)
         .max_lifetime(None::<Duration>)

@@ -99,6 +99,8 @@ async fn a_command_beside_other_files_than_those_served_opens_nothing() {
         std::fs::remove_file(beside(&scratch, suffix)).unwrap();
         let beat = opened.heartbeat(&node, sample::LEASE, LeaseMode::Renew).await;
         assert!(beat.is_err(), "opened before, {suffix}");
+        let clock = opened.clock().await;
+        assert!(clock.is_err(), "the first read of a pool, {suffix}: {clock:?}");
         let refused = scratch.folder.open().await;
         assert!(matches!(&refused, Err(OpenError::Lock(LockError::Lost(_)))), "{refused:?}");
         assert!(!beside(&scratch, suffix).exists(), "{suffix}: nothing made it anew");
