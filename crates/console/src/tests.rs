@@ -28,6 +28,7 @@ pub(crate) mod site;
 mod statement;
 mod walk;
 mod whole_book;
+mod words;
 pub(crate) mod world;
 
 /// URL of the server of the tests, without a database.
