@@ -2,7 +2,7 @@
 //! judges the file.
 //!
 //! The load judges nothing and waits for nothing in particular, so that it goes on whatever a broken gateway answers.
-//! Of the answers it only looks at whether to call again.
+//! Of the answers it only looks at whether to call again. Only an unbroken gateway has to bring every key to its end.
 
 mod key;
 mod load;
