@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Fault {
     /// A key takes every request for the one that it is bound to.
     FingerprintForgotten,
-    /// All API keys of a process have the request keys of the first one.
+    /// All API keys of a wallet have the request keys of the first one that the process has met.
     KeySharedAcrossApiKeys,
     /// A hold that goes back is added to the wallet twice.
     HoldReleasedTwice,
@@ -25,9 +25,11 @@ pub enum Fault {
     RunAgainAfterTakeover,
     /// A replay has one byte more than the first answer.
     OtherBytesReplayed,
-    /// Every fourth ending is answered, and its transaction rolled back.
+    /// Every fourth ending is answered, and its transaction rolled back. Only the writer of a SQLite file has this
+    /// fault; on PostgreSQL it changes nothing.
     AnsweredBeforeCommit,
-    /// Every fourth claim is acknowledged, and its transaction rolled back.
+    /// Every fourth claim is acknowledged, and its transaction rolled back. Only the writer of a SQLite file has this
+    /// fault; on PostgreSQL it changes nothing.
     RunBeforeClaim,
 }
 

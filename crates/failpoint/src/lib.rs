@@ -149,6 +149,18 @@ mod inner {
 
     /// No effect in this build.
     pub fn break_guard(_fault: Fault) {}
+
+    /// None, in this build.
+    #[must_use]
+    pub const fn armed_step() -> Option<Step> {
+        None
+    }
+
+    /// None, in this build.
+    #[must_use]
+    pub const fn broken_guard() -> Option<Fault> {
+        None
+    }
 }
 
 #[cfg(debug_assertions)]
@@ -199,10 +211,22 @@ mod inner {
     pub fn break_guard(fault: Fault) {
         BROKEN.get_or_init(|| fault);
     }
+
+    /// Step that is armed in this process.
+    #[must_use]
+    pub fn armed_step() -> Option<Step> {
+        ARMED.get().map(|(armed, _left)| armed.step)
+    }
+
+    /// Guard that is switched off in this process.
+    #[must_use]
+    pub fn broken_guard() -> Option<Fault> {
+        BROKEN.get().copied()
+    }
 }
 
 pub use self::fault::{BadFault, Fault};
-pub use self::inner::{arm, break_guard, is_broken, reach};
+pub use self::inner::{arm, armed_step, break_guard, broken_guard, is_broken, reach};
 
 #[cfg(test)]
 mod tests {
@@ -229,5 +253,6 @@ mod tests {
         for step in Step::ALL {
             reach(step);
         }
+        assert_eq!((armed_step(), broken_guard()), (None, None));
     }
 }

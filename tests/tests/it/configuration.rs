@@ -331,3 +331,16 @@ fn a_secret_in_a_file_that_others_may_read_is_warned_of_by_its_key() {
     assert!(!gateway.said().contains("a-token-of"), "{}", gateway.said());
     gateway.stop();
 }
+
+#[test]
+fn switched_off_guard_and_armed_step_are_reported_at_the_start() {
+    let site = Site::configured(&Config::simulated()).with_fault("hold_kept");
+    drop(site.cli(&["migrate", "up"]).ok());
+    let gateway = site.serve_until("sending:9");
+    let said = gateway.said();
+    for (text, label) in [("a guard switched off", "hold_kept"), ("stops at a step", "sending")] {
+        let mut errors = said.lines().filter(|line| line.contains("ERROR"));
+        assert!(errors.any(|line| line.contains(text) && line.contains(label)), "{said}");
+    }
+    gateway.stop();
+}

@@ -115,6 +115,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-console",
             "holdfast-domain",
             "holdfast-engine",
+            "holdfast-failpoint",
             "holdfast-http",
             "holdfast-net",
             "holdfast-providers",

@@ -59,6 +59,7 @@ impl App {
     ) -> Result<(Self, Listeners, Option<Exporter>), CommandFailure> {
         let log = telemetry::log(&config.log)?;
         let metrics = telemetry::metrics()?;
+        start::report_faults();
         start::guard_secrets(&config);
         start::refuse_missing(&config).context("serve was not started")?;
         // Before anything is written: the lock of a file proves that no other process serves it. A server's database

@@ -88,6 +88,17 @@ pub(super) fn guard_secrets(config: &Config) {
     warn_of_exposure(config);
 }
 
+/// Reports a switched-off guard and an armed step, which only a build with debug assertions can have: no such process
+/// may be taken for a gateway that keeps its contract.
+pub(super) fn report_faults() {
+    if let Some(fault) = holdfast_failpoint::broken_guard() {
+        tracing::error!(%fault, "this build runs with a guard switched off");
+    }
+    if let Some(step) = holdfast_failpoint::armed_step() {
+        tracing::error!(%step, "this build stops at a step of a request");
+    }
+}
+
 /// Warns of secrets in a file that others may read.
 pub(super) fn warn_of_exposure(config: &Config) {
     if let Some(exposure) = &config.exposure {
