@@ -25,7 +25,7 @@ export async function playground({ page, context, world }) {
   // The page keeps no API key but in the field where it was pasted, which without a script is a new page's.
   if (!world.script) await paste(page, world);
   await press(page, "Send again");
-  await page.getByText("othing was charged for").waitFor();
+  await page.getByText("sent again without a run").waitFor();
   await answered(page);
   assert.deepEqual([await fact(page, REPLAYED), await fact(page, "It cost, once")], ["true", charge]);
   if (world.looks) await look(page, world, "playground-answer");

@@ -81,7 +81,7 @@ async function keep(page, world, name, part) {
 
 async function issueAKey({ page, context, world }) {
   const hand = await open(page, "Acme Robotics");
-  await hand.follow("Issue an API key");
+  await hand.follow("New API key");
   await page.getByLabel("Name").fill("from the browser");
   await page.getByLabel("Spend limit").fill("5");
   await hand.choose("Within", "day");

@@ -92,10 +92,10 @@ impl FileOutput {
             return CommandFailure::Failed(error);
         };
         // A rename that was not made durable has freed the name, which may be another command's by now.
-        if is_named(&file, &partial) {
-            if let Err(error) = fs::remove_file(&partial) {
-                note(&format!("{} is incomplete and was not removed: {error}", partial.display()));
-            }
+        if is_named(&file, &partial)
+            && let Err(error) = fs::remove_file(&partial)
+        {
+            note(&format!("{} is incomplete and was not removed: {error}", partial.display()));
         }
         // Unlocked only now, when the name is free: another command would lose its file to the removal.
         drop(file);

@@ -25,8 +25,8 @@ const INTRODUCTION: &str = "
 <!-- Written by `cargo xtask docs` from deploy/holdfast.toml and crates/config: change it there. -->
 
 Every option of [deploy/holdfast.toml](../../deploy/holdfast.toml), by table. *None: must be set* under *default* marks
-the options that their table requires. If *bounds* is empty, *meaning* has the accepted values. *Reload: no*: a new value
-is used from the next start on.
+the options that their table requires. If *bounds* is empty, *meaning* has the accepted values. *Reload: no*: a new
+value is used from the next start on.
 ";
 /// Longest line of the prose.
 const LINE_MAX: usize = 120;

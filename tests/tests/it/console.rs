@@ -372,7 +372,10 @@ fn the_playground_sends_a_request_twice_and_it_is_charged_once() {
     assert!(first.text().contains("<dd><code>false</code></dd>"), "{}", first.text());
     let charged = site.balance(&account);
     let second = post(&gateway, "/playground", &form, &cookie);
-    assert!(second.text().contains("sent again without a run") && second.text().contains("You said: hello"));
+    assert!(
+        second.text().contains("sent again without a run")
+            && second.text().contains("You said: hello")
+    );
     assert!(second.text().contains("Charge breakdown"), "{}", second.text());
     assert_eq!(site.balance(&account), charged);
     assert!(charged.0 < 10_000_000);
