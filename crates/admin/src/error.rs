@@ -11,6 +11,7 @@ mod code;
 mod translation;
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use axum::response::{IntoResponse, Response};
 use holdfast_domain::admin::UseCase;
@@ -85,6 +86,12 @@ impl Problem {
     #[must_use]
     pub fn param(&self) -> Option<&str> {
         self.param.as_deref()
+    }
+
+    /// Time after which a retry may succeed; `None` if a retry has the same answer.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.code.retry().then(|| Duration::from_secs(self.retry_after.into()))
     }
 }
 

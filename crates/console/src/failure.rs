@@ -94,7 +94,10 @@ impl From<AccountsError> for Failure {
         };
         // Fields of forms are units of a currency, and members of the API micros.
         let field = problem.param().map(|param| param.strip_suffix("_micros").unwrap_or(param));
-        Self { field: field.map(str::to_owned), refused, ..Self::new(status, message) }
+        // Of 429 only: a page that failed is loaded again by a person, who does not wait for a header.
+        let retry_after = problem.retry_after().filter(|_time| status == StatusCode::TOO_MANY_REQUESTS);
+        let field = field.map(str::to_owned);
+        Self { field, refused, retry_after, ..Self::new(status, message) }
     }
 }
 
@@ -232,5 +235,18 @@ impl From<LinkError> for Failure {
             .after(PASSWORD_WAIT),
             LinkError::Failed(error) => error.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_for_a_time_has_its_time_and_no_other_one() {
+        let of = |error: AccountsError| Failure::from(error).retry_after.map(|it| it.as_secs());
+        assert_eq!(of(AccountsError::ExportsBusy), Some(10));
+        assert_eq!(of(AccountsError::TooManyCreations { retry_after: 7 }), Some(7));
+        assert_eq!(of(AccountsError::NoSecret), None);
     }
 }
