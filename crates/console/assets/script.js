@@ -92,10 +92,10 @@ async function ask(form, { state, answer, facts }) {
   const replayed = reply.headers.get("idempotent-replayed") === "true";
   const type = reply.headers.get("content-type") ?? "";
   if (type.startsWith("text/event-stream")) {
-    state.textContent = replayed ? "Told again, or joined while it runs." : "It runs.";
+    state.textContent = replayed ? "A replay, or joined while it runs." : "It runs.";
     const failed = await follow(reply.body, answer);
     state.textContent = failed ?? (replayed
-      ? "This is the answer of the first request with this key. Nothing was charged for this one."
+      ? "The answer of the first request with this key, sent again without a run and without a charge."
       : "It ran. Send it again: the same answer comes, and no other charge.");
   } else {
     const told = type.startsWith("application/json") ? await reply.json() : {};

@@ -95,7 +95,8 @@ impl From<AccountsError> for Failure {
         // Fields of forms are units of a currency, and members of the API micros.
         let field = problem.param().map(|param| param.strip_suffix("_micros").unwrap_or(param));
         // Of 429 only: a page that failed is loaded again by a person, who does not wait for a header.
-        let retry_after = problem.retry_after().filter(|_time| status == StatusCode::TOO_MANY_REQUESTS);
+        let retry_after =
+            problem.retry_after().filter(|_time| status == StatusCode::TOO_MANY_REQUESTS);
         let field = field.map(str::to_owned);
         Self { field, refused, retry_after, ..Self::new(status, message) }
     }
