@@ -71,6 +71,8 @@ pub(crate) fn pages(shared: ConsoleState) -> Router {
         .route("/assets/script.js", get(asset::script))
         .route("/assets/logo", get(asset::logo))
         .fallback(async || Failure::not_found())
+        // Within the shell: the flash is put into the page, which the shell then takes and
+        // renders.
         .layer(from_fn_with_state(shared.clone(), flash::show))
         .layer(from_fn_with_state(frame, shell::render))
         .with_state(shared)

@@ -32,6 +32,8 @@ enum Cookie {
 
 impl Cookie {
     const fn name(self, jar: CookieJar) -> &'static str {
+        // Browsers take a `__Host-` cookie only from this very host and only with `Secure`, so no
+        // sibling host can plant one. Over http the prefix would be refused.
         let is_holders = matches!(jar.audience, Audience::Holders);
         match (self, jar.is_https, is_holders) {
             (Self::Session, true, false) => "__Host-holdfast",
@@ -65,6 +67,8 @@ impl Cookie {
     fn put(self, headers: &mut HeaderMap, jar: CookieJar, value: &str, age: Option<u32>) {
         let (name, secure) = (self.name(jar), if jar.is_https { "; Secure" } else { "" });
         let age = age.map(|age| format!("; Max-Age={age}")).unwrap_or_default();
+        // Lax and not Strict: a link in a mail opens with the session, in which a person with a
+        // password accepts an invitation.
         let line = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}{age}");
         if let Ok(mut line) = HeaderValue::try_from(line) {
             line.set_sensitive(true);

@@ -53,6 +53,7 @@ impl Failure {
     /// Writes the time after which a retry may succeed into the head of the answer.
     pub(crate) fn put_retry_after(&self, headers: &mut HeaderMap) {
         if let Some(time) = self.retry_after {
+            // Rounded up, and never zero: a client that comes back too early is refused again.
             let begun = u64::from(time.subsec_nanos() > 0);
             headers.insert(RETRY_AFTER, time.as_secs().saturating_add(begun).max(1).into());
         }

@@ -111,7 +111,9 @@ impl AnonymousLogs {
         let is_sent = !status.is_client_error() && !status.is_server_error();
         let is_unproven = [StatusCode::UNAUTHORIZED, StatusCode::TOO_MANY_REQUESTS];
         match path {
+            // Every page loads them: their lines would take the places of others.
             PathKind::Asset if is_sent => false,
+            // A sample of their own: other requests, sent on purpose, could hide failed sign-ins.
             PathKind::Open if method == Method::POST && is_unproven.contains(&status) => {
                 self.failed.has_line()
             }
@@ -180,6 +182,7 @@ fn sign_in(next: &str) -> Response {
 pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Next) -> Response {
     let (began, method) = (Instant::now(), request.method().clone());
     let path = PathKind::of(request.uri().path());
+    // The route, because the path of a link contains its token, which must not reach the log.
     let endpoint = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let endpoint = endpoint.unwrap_or_else(|| "none".to_owned());
     let address = request.extensions().get().map(|ClientAddress(address)| *address);
@@ -189,6 +192,8 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Nex
         Ok(admitted) => {
             let actor = admitted.as_ref().map(|(actor, _place)| *actor);
             let answer = next.run(Request::from_parts(parts, body)).await;
+            // Not before: the bound of 16 is on pages that a session has in the making, and not
+            // on heads that are judged.
             drop(admitted);
             (actor, answer)
         }
@@ -197,6 +202,8 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Nex
     if let Some((actor, RefusedUseCase(use_case))) = actor.zip(answer.extensions().get().copied()) {
         guard.accounts.note_refused(actor, use_case);
     }
+    // A session's requests all have a line. Any client can send others by the thousand, so these
+    // are sampled, or a flood would fill the log.
     if actor.is_none() && !guard.logs.has_line(&method, path, answer.status()) {
         return answer;
     }
@@ -223,13 +230,20 @@ impl Guard {
     /// Judges a request by its head, and adds its origin and its user.
     async fn admit(&self, parts: &mut Parts) -> Result<Option<(ActorId, Place)>, RefusedRequest> {
         let of_stranger = |refusal| (None, refusal);
+        // The host first: under a foreign name that resolves to this address (DNS rebinding) a
+        // page of another site would be of the same origin.
         let request_origin =
             self.request_origin(parts).ok_or_else(|| of_stranger(GuardRefusal::WrongHost))?;
+        // The handlers of GET answer HEAD, too. Any site may link to either, so neither makes a
+        // change.
         let is_safe = matches!(parts.method, Method::GET | Method::HEAD);
+        // Beside `SameSite=Lax`, for which another port of this host is the same site: a form of
+        // a program that listens there would carry the cookie.
         if !is_safe && !request_origin.is_same_origin(&parts.headers) {
             return Err(of_stranger(GuardRefusal::OtherOrigin));
         }
         let path = PathKind::of(parts.uri.path());
+        // Before the session: the sign-in loads them without one, and they cost no look-up.
         if path == PathKind::Asset {
             return Ok(None);
         }
@@ -279,6 +293,8 @@ impl Guard {
     ) -> Result<Option<SignedIn>, GuardRefusal> {
         let path = parts.uri.path();
         match self.session(parts, request_origin).await {
+            // Not for a sign-out: without its session it would succeed, and the session would
+            // live on.
             Err(GuardRefusal::TooManyUnknown) if is_open(path) && path != SIGN_OUT => Ok(None),
             session => session,
         }
@@ -295,6 +311,8 @@ impl Guard {
         match self.look_up(&token, request_origin).await? {
             Ok(signed_in) => {
                 let is_admitted = request_origin.audience.admits(signed_in.principal.role);
+                // Signed out rather than forbidden: a sign-in here chooses a role that may be
+                // used here.
                 Ok(Some(signed_in).filter(|_signed_in| is_admitted))
             }
             Err(SessionError::Ended) => Ok(None),
@@ -316,6 +334,8 @@ impl Guard {
         let (text, peer) = (token.expose(), group(request_origin.client));
         match self.sessions.check(&text, peer) {
             Ok(()) => {}
+            // A browser repeats an ended cookie at each request: that costs no read of the
+            // database.
             Err(LookupRefusal::Gone) => return Ok(Err(SessionError::Ended)),
             Err(LookupRefusal::TooMany) => return Err(GuardRefusal::TooManyUnknown),
         }
@@ -323,6 +343,7 @@ impl Guard {
         match &found {
             Ok(_) => self.sessions.on_found(&text),
             Err(SessionError::Ended) => self.sessions.on_refused(&text, peer),
+            // No verdict: a session that is noted as ended would be refused although it is valid.
             Err(SessionError::Unavailable(_)) => {}
         }
         Ok(found)
@@ -337,6 +358,8 @@ fn is_open(path: &str) -> bool {
 /// True for a form of people, admin keys or webhooks: what changes them, and the address that shows it.
 fn wants_fresh(parts: &Parts, is_safe: bool) -> bool {
     let first = parts.uri.path().split('/').nth(1).unwrap_or_default();
+    // When the form is opened, too: a sign-in that came only after the sending would lose its
+    // fields.
     GRAVE.contains(&first) && (!is_safe || is_form(parts))
 }
 
@@ -348,6 +371,7 @@ fn is_form(parts: &Parts) -> bool {
 
 /// Address after a sign-in: the requested one, if a browser can request it by GET.
 fn back(parts: &Parts, is_safe: bool) -> String {
+    // The address of a form shows the form. Any other POST may have no page at its path.
     if is_safe || is_form(parts) {
         parts.uri.path_and_query().map_or("/", |address| address.as_str()).to_owned()
     } else {

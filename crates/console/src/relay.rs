@@ -36,6 +36,8 @@ pub trait ApiRelay: Send + Sync + fmt::Debug {
 
 /// The bytes of an answer, as far as they may come.
 pub(crate) fn bounded(body: BoxStream<'static, Bytes>) -> BoxStream<'static, Bytes> {
+    // One limit for the whole: with a limit for each piece an answer that trickles would hold one
+    // of its reader's places for ever.
     let end = Box::pin(tokio::time::sleep(ANSWER));
     let within = body.scan(0_usize, |written, bytes| {
         *written = written.saturating_add(bytes.len());

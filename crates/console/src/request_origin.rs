@@ -52,9 +52,11 @@ impl RequestOrigin {
     /// True if the console's own pages sent a request with these headers.
     pub(crate) fn is_same_origin(&self, headers: &HeaderMap) -> bool {
         if headers.contains_key(FETCH_SITE) {
+            // No script can set this header: if a browser sends it, `Origin` adds no proof.
             return once(headers, &FETCH_SITE) == Some("same-origin");
         }
         let stated = once(headers, &ORIGIN).and_then(|origin| AdminUrl::parse(origin).ok());
+        // Present as well as equal: two origins that cannot be parsed are both `None`.
         stated.is_some() && stated == AdminUrl::parse(&self.origin).ok()
     }
 }

@@ -81,6 +81,8 @@ impl Deliverer {
         begin();
         let (mut tries, mut results) = (JoinSet::new(), TryResults::default());
         let mut looks = interval(LOOK);
+        // A long write makes the loop miss ticks: made up for in a burst, they would all read the
+        // same rows.
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_well = true;
         loop {
@@ -117,8 +119,11 @@ impl Deliverer {
                 }
             }
         }
+        // `next_due_at` was read before the fan-out, whose deliveries are due at once.
         let is_due = has_events || next_due_at.is_some_and(|at| at <= now);
         let mut room = self.sender.room();
+        // An ended attempt has given its permit back, and its result may still wait: counted
+        // here, so that the results in memory have a bound.
         room.free = room.free.saturating_sub(waiting);
         if !is_due || room.free == 0 {
             return Ok(());
@@ -140,6 +145,8 @@ impl Deliverer {
         let (delivery, event) = (due.number, due.event);
         let result = self.attempt(due, permit).await;
         counter!(TRIES, "result" => result.label()).increment(1);
+        // A version 4 UUID has six fixed bits, none of them in the low half of `second`: all 32
+        // bits are random. They spread the retries.
         let (first, second) = Uuid::new_v4().as_u64_pair();
         let random = u32::try_from((first ^ second) & u64::from(u32::MAX)).unwrap_or(u32::MAX);
         let event_id = EventId::from(Uuid::new_v4());
@@ -153,6 +160,7 @@ impl Deliverer {
             tracing::error!(webhook.id = %webhook, "no server secret is known that signs this webhook");
             return TryResult::Unsigned;
         }
+        // By the list of now: an origin that the operator has taken off is sent to no more.
         let endpoint = match Endpoint::parse(&due.webhook.url, &self.allowed.get()) {
             Ok(endpoint) => endpoint,
             Err(error) => {
@@ -196,6 +204,7 @@ impl Deliverer {
                 self.keep(&mut results).await;
             }
             while results.len() > 0 {
+                // The store rests after a failed offer: until then the batch is empty.
                 sleep(BETWEEN_OFFERS).await;
                 self.keep(&mut results).await;
             }
@@ -203,6 +212,7 @@ impl Deliverer {
         if timeout(GRACE, all).await.is_err() {
             tries.shutdown().await;
         }
+        // Also those of aborted attempts, which the receiver may have got: at least once.
         if let Err(error) = self.deliveries.give_back(&self.owner).await {
             tracing::warn!(
                 error = %ErrorChain(&error),

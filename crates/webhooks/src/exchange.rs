@@ -41,6 +41,8 @@ pub(crate) async fn exchange(
             .map_err(DeliveryExchangeError::TimedOut)?
             .map_err(DeliveryExchangeError::Broken)?;
         let status = response.status();
+        // The status has decided: a body without an end must not keep the permit for the rest of
+        // the attempt.
         let body_deadline = deadline.min(Instant::now() + BODY_TIME_MAX);
         if let Err(elapsed) = timeout_at(body_deadline, drain(response.into_body())).await {
             tracing::debug!(error = %elapsed, "the body of an answer to a webhook is left unread");

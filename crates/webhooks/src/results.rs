@@ -84,6 +84,7 @@ impl TryResults {
     pub(crate) fn put_off(&mut self, count: usize, error: &Unavailable) {
         self.rests_until = Some(Instant::now() + BETWEEN_OFFERS);
         let count = count.min(self.waiting.len());
+        // Beyond the batch: these were not offered, and keep all their offers.
         let later = self.waiting.split_off(count);
         for (result, offers) in std::mem::take(&mut self.waiting) {
             let offers = offers.saturating_add(1);

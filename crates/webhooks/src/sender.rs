@@ -81,6 +81,7 @@ impl Sender {
     pub fn new(options: SenderOptions) -> Result<Self, BadOptions> {
         let SenderOptions { try_time_max, extra_roots, resolver } = options;
         let mut tls = tls(extra_roots)?;
+        // The exchange speaks HTTP/1.1 only: a server that chose HTTP/2 would not understand it.
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let tls = TlsConnector::from(Arc::new(tls));
         Ok(Self { try_time_max, resolver, tls, permits: Permits::default() })
@@ -127,12 +128,16 @@ impl Sender {
                 error.result()
             }
         };
+        // Noted before the place is free: else the next attempt is let in by the result before
+        // this one.
         permit.note(result);
         drop(permit);
         result
     }
 
     async fn attempt(&self, delivery: Delivery) -> Result<StatusCode, TryError> {
+        // One for all steps: limits of their own would add up, and the lease of the delivery
+        // would end meanwhile.
         let deadline = Instant::now() + self.try_time_max;
         let endpoint = delivery.endpoint.clone();
         let request = request(delivery).map_err(TryError::Request)?;

@@ -134,6 +134,8 @@ where
             Err(_elapsed) => return Ok(ReportView::Absent(Absence::Counting)),
         };
         let outcome = outcome.map_or_else(|| Err(not_counted()), |outcome| outcome.found);
+        // One that came in time is forgotten, so that the next page has the rows of its own
+        // moment; a failure is, so that a reload counts anew and need not wait for KEPT.
         if is_new || outcome.is_err() {
             self.known().counts.retain(|known| !known.is_of(principal, asked));
         }
@@ -147,6 +149,7 @@ where
     }
 
     fn known(&self) -> MutexGuard<'_, CountTable<Q, T>> {
+        // The table is whole after a panic: an entry is added or removed in one step.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -171,17 +174,23 @@ where
         F: Future<Output = Result<(T, Timestamp), Failure>> + Send + 'static,
     {
         let mut known = self.known();
+        // A set keeps its ended tasks until they are joined: it would grow with every report.
         while known.tasks.try_join_next().is_some() {}
         if known.counts.len() >= KNOWN_MAX {
             // The one that is kept for longest: so few are in the making that there is one.
             let kept = known.counts.iter().position(|it| it.outcome.borrow().is_some())?;
             known.counts.remove(kept);
         }
+        // Without a wait: the page has a deadline, and shows that the report is not there yet.
         let reader = self.limits.of_readers.enter(principal.actor)?;
         let process = Arc::clone(&self.limits.of_process).try_acquire_owned().ok()?;
         let (sender, outcome) = watch::channel(None);
+        // A task, and not the page's future: a reader who leaves and looks again finds this
+        // count, and does not begin a second one.
         known.tasks.spawn(async move {
             let found = count.await;
+            // Before the result: a page that waits for it begins its next report at once, and
+            // must find its place free.
             drop((reader, process));
             sender.send_replace(Some(Outcome { found, ended: Instant::now() }));
         });
@@ -200,6 +209,7 @@ impl<Q: PartialEq, T> Count<Q, T> {
     fn is_fresh(&self) -> bool {
         match &*self.outcome.borrow() {
             Some(outcome) => outcome.ended.elapsed() < KEPT,
+            // An error if the task has dropped its sender: no result will come.
             None => self.outcome.has_changed().is_ok(),
         }
     }

@@ -62,6 +62,7 @@ pub(crate) async fn show(
     if let Some(page) = answer.extensions_mut().get_mut::<Page>() {
         match of_key(&shared.accounts, &visitor, key, form).await {
             Ok(notice) => page.sections.splice(0..0, notice.map(Into::into)).for_each(drop),
+            // The change is made: a failed page would read as a failed change.
             Err(failure) => tracing::debug!(failure.message, "a change has no flash"),
         }
     }
@@ -86,6 +87,8 @@ async fn of_key(
 /// True for a change of a moment ago, whose resource is of the form's kind: an address that was kept or made up has
 /// no flash.
 fn is_shown(record: &RequestRecord, form: FormWords, now: Timestamp) -> bool {
+    // The word in the address is not signed: with that of another kind the sentence would be
+    // about a change that was not made.
     let is_fresh = now.since(record.at) < SHOWN_FOR;
     is_fresh && record.things.iter().any(|thing| form.is_of(*thing))
 }
@@ -106,6 +109,7 @@ pub(crate) async fn notice(
     if let ResourceId::Posting(id) = thing {
         return match accounts.posting(principal, id).await {
             Ok(posting) => Ok(moved(&posting)),
+            // A role may make a posting that it may not read: no amount then.
             Err(AccountsError::NotFound(_) | AccountsError::Forbidden { .. }) => Ok(done()),
             Err(error) => Err(error.into()),
         };

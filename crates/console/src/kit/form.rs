@@ -172,16 +172,20 @@ async fn show<F: FormPage>(visit: Visit, use_case: UseCase) -> Result<Response, 
         return Ok(Redirect::to(&fresh(&visit)).into_response());
     };
     let key = request_key(key)?;
+    // A second tab may have used the key by now: the page shows the result, and does nothing
+    // again. Before the form is opened, since the change may have ended its resource.
     if let Some(record) = visit.accounts().request_record(visit.principal(), key).await? {
         return Ok(done(&visit, &record, words::<F>(use_case)).await?.into_response());
     }
     let form = F::open(&visit).await?;
     let frame = frame(&form, use_case)?;
+    // A link from elsewhere could carry an amount, which its reader would only have to confirm.
     let review = visit.query.get(REVIEW).filter(|_fields| F::IS_REVIEWED && visit.is_own);
     let Some(fields) = review.map(|fields| SentFields::parse(fields.as_bytes())) else {
         let fields = frame.fields.clone();
         return Ok(page(&visit, frame, fields, None).into_response());
     };
+    // Rehearsed at each view: the balance may have moved since the form was sent.
     Ok(match apply(&form, (&visit, use_case), (key, &fields), true).await {
         Ok(rehearsed) => review_page(&visit, frame, &fields, rehearsed).into_response(),
         Err(failure) => failed_page(&visit, frame, &fields, failure).into_response(),
@@ -314,10 +318,12 @@ fn change<F: FormPage>(
     let reason: Option<Reason> = fields.read("reason")?;
     let is_bound = |name: &str| name != CONFIRM && !F::PRIVATE.contains(&name);
     let mut bound: Vec<_> = fields.iter().filter(|(name, _)| is_bound(name)).collect();
+    // The digest is of names and values: their order is the sender's, and makes no other request.
     bound.sort_unstable();
     let form = [b"form".as_slice(), visit.path.as_bytes()];
     let (mut parts, mut present) = (form.to_vec(), form.to_vec());
     for (name, value) in bound {
+        // Trimmed as they are read: blanks make no other request.
         let field = [name.as_bytes(), value.trim().as_bytes()];
         parts.extend(field);
         // A version that adds a field sends it empty, and one before does not send it.
@@ -366,6 +372,8 @@ fn review_address(visit: &Visit, fields: &SentFields) -> Option<String> {
     let mut params = params(visit, &[REVIEW]);
     params.push((REVIEW, Some(&packed)));
     let address = with_query(&visit.path, &params);
+    // Without `Sec-Fetch-Site` the address would show an empty form, and a long one may be
+    // refused on the way. The review is the answer to the form then.
     Some(address).filter(|address| visit.is_own && address.len() <= REVIEW_MAX)
 }
 

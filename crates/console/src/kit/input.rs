@@ -130,11 +130,14 @@ pub(crate) async fn form_within(
         let message = "Send the form as application/x-www-form-urlencoded.";
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
+    // A body that trickles must not hold its session's place for longer.
     let collected = tokio::time::timeout(FORM_TIME, Limited::new(body, bytes_max).collect()).await;
     let bytes: Bytes = match collected {
         Ok(Ok(collected)) => collected.to_bytes(),
         Ok(Err(error)) => {
             tracing::debug!(error, "a form was not read");
+            // Both are one error of the body. A client that broke off does not read the answer,
+            // so the status is that of the other case.
             let message = "The form is too large, or broke off.";
             return Err(Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }

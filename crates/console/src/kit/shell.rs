@@ -138,15 +138,16 @@ pub(crate) async fn render(
         answer = rendered(shell, answer).await;
     }
     let headers = answer.headers_mut();
+    // The logo has a policy of its own: an SVG may style itself, in a sandbox.
     headers.entry(CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(PERMISSIONS_POLICY, HeaderValue::from_static(FEATURES));
-    // The path stays here, as it may be a link's. Under `no-referrer` browsers say `Origin: null` of our own
-    // forms, and those that do not send `Sec-Fetch-Site` could change nothing.
+    // The path stays here, as it may be a link's. Under `no-referrer` browsers send `Origin:
+    // null` with our own forms, and those that do not send `Sec-Fetch-Site` could change nothing.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("strict-origin"));
-    // Balances grow old, and some pages are told once.
+    // Balances grow old, and a secret is shown once: *back* must not find either in a cache.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     answer
 }
@@ -164,6 +165,7 @@ async fn rendered(shell: Shell, answer: Response) -> Response {
         Ok(html) => {
             let html_type = HeaderValue::from_static("text/html; charset=utf-8");
             head.headers.insert(CONTENT_TYPE, html_type);
+            // That of the empty answer that the page came with.
             head.headers.remove(http::header::CONTENT_LENGTH);
             Response::from_parts(head, html.into())
         }

@@ -110,6 +110,7 @@ pub(crate) async fn send(
             }
             Ok(answer)
         }
+        // The first of a double click has used the link since it was looked at.
         Err(failure) if failure.status == StatusCode::NOT_FOUND => {
             again(&shared, &origin, &token, &fields, signed_in).await.map(done).ok_or(failure)
         }

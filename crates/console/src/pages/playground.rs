@@ -108,6 +108,7 @@ struct PlaygroundRequest {
 impl PlaygroundRequest {
     fn read(fields: &SentFields) -> Result<Self, Failure> {
         let (bearer, request_key) = Self::identity(fields)?;
+        // Browsers send the line ends of a text area as CRLF: no other client of the API would.
         let message = fields.raw(MESSAGE).replace("\r\n", "\n");
         if message.trim().is_empty() || message.len() > MESSAGE_MAX {
             return Err(Failure::field(MESSAGE, FieldRefusal::MessageLength));
@@ -122,6 +123,7 @@ impl PlaygroundRequest {
         let pasted = fields.get(BEARER).filter(|key| key.starts_with("hfk_"));
         let mut bearer = HeaderValue::try_from(format!("Bearer {}", pasted.ok_or_else(bad)?))
             .map_err(|_bad| bad())?;
+        // `Debug` of the request does not print it then.
         bearer.set_sensitive(true);
         Ok((bearer, fields.want(REQUEST_KEY)?))
     }
@@ -210,6 +212,8 @@ pub(crate) async fn send(
     page = page.section(result(status, is_replayed)).section(facts(status, is_replayed, outcome));
     page = page.section(Snippet::new("Answer", pretty(&body)));
     let mut plain_form = plain_form(&visit, page)?;
+    // With the request key that was sent, and not the fresh one: the answer is replayed, and
+    // costs nothing more.
     plain_form.submit = "Send again";
     plain_form.fields = plain_form.fields.into_iter().map(|field| field.holding(&fields)).collect();
     Ok(plain_form.page().into_response())
@@ -304,6 +308,7 @@ async fn outcome(
     let text = |name: &str| found.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
     let id = text("id");
     let charge = found.get("charge_micros").and_then(Value::as_i64).map(Micros::new);
+    // The pasted key may be of a wallet that the visitor may not see: no link then.
     let seen = match id.parse::<OperationId>() {
         Ok(id) => visit.accounts().operation(visit.principal(), id).await.ok(),
         Err(_bad) => None,

@@ -63,6 +63,7 @@ pub(crate) async fn send(
     };
     let before = parts.extensions.get().map(|CurrentSession(before)| before);
     let Some(token) = took_role(&shared, &request_origin, &begun, before).await? else {
+        // Its token reaches no browser, so that only this can end it before its time.
         shared.accounts.sign_out(&begun.signed_in).await?;
         let refused = match request_origin.audience {
             Audience::Holders => RequestRefusal::ForHolders,
@@ -70,6 +71,7 @@ pub(crate) async fn send(
         };
         return Ok(plain_form(&next).failed(&fields, refused.into()).into_response());
     };
+    // Last: after a failure above the browser still has the session of before.
     if let Some(before) = before {
         shared.accounts.sign_out(before).await?;
     }

@@ -63,6 +63,8 @@ impl RequestTrace {
         if is_unusual {
             self.is_wanted.store(true, Ordering::Release);
         }
+        // After `is_wanted`, since `end_request` reads the two in the other order: if it sees an
+        // unusual run over, it sees that its spans are wanted.
         self.is_run_over.store(true, Ordering::Release);
         if self.is_wanted() {
             self.parts().run = Some(record());
@@ -71,8 +73,8 @@ impl RequestTrace {
 
     /// The request has ended. The record is built if it is exported, or if its run may still need it.
     pub fn end_request(self: Arc<Self>, record: impl FnOnce() -> ServerRecord) {
-        // Before the wish: a run that ends in between has left its own. Nobody else can hold it anew: a count
-        // of one is final.
+        // Before `is_wanted`, which a run that ends in between has set. A count of one is final:
+        // no other holder can appear.
         let may_be_wanted =
             !self.is_run_over.load(Ordering::Acquire) && Arc::strong_count(&self) > 1;
         if may_be_wanted || self.is_wanted() {

@@ -31,6 +31,7 @@ pub(super) struct SpanClock {
 
 impl SpanClock {
     pub(super) fn start() -> Self {
+        // Read once: a wall clock that is set back would else let a span end before it began.
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { wall_nanos: nanos(wall.as_nanos()), began: Instant::now() }
     }
@@ -64,6 +65,7 @@ impl SpanBase {
         attributes.text_if(attribute::ROUTE, server.route);
         attributes.text(attribute::PATH, path);
         attributes.text(attribute::SCHEME, "http");
+        // A dual-stack socket has IPv4 clients as `::ffff:…`: one spelling for one address.
         attributes.text(attribute::CLIENT, server.client.to_canonical().to_string());
         if let Some(status) = server.status {
             attributes.int(attribute::STATUS, status.into());
@@ -85,6 +87,7 @@ impl SpanBase {
             Some(route) => format!("{} {route}", server.method),
             None => server.method.to_owned(),
         };
+        // The followed run is of this process, and the caller's span of another one.
         let links = [(self.caller, REMOTE), (self.followed, 0)];
         let links = links.into_iter().filter_map(|(to, flags)| Some(link(to?, flags)));
         let remote = if self.parent.is_some() { REMOTE } else { 0 };

@@ -37,6 +37,7 @@ pub struct Sampling {
 impl Sampling {
     /// Ids whose random part is below this are sampled.
     fn threshold(self) -> u64 {
+        // In 128 bits: a million times 2^56 takes 76.
         let share = u128::from(self.ratio_millionths) << RANDOM_BITS;
         u64::try_from(share / MILLION).unwrap_or(u64::MAX)
     }
@@ -68,6 +69,7 @@ impl Tracer {
             Some(parent) => (parent.trace, parent.is_sampled),
             None => (TraceId(id.to_be_bytes()), self.is_sampled(id)),
         };
+        // This half has the version of the id, so it is never zero, which no span id may be.
         let span = SpanId(u64::try_from(id >> 64).unwrap_or(u64::MAX).to_be_bytes());
         let base = SpanBase {
             own: SpanContext { trace, span, is_sampled },
