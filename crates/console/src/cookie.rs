@@ -79,7 +79,8 @@ impl Cookie {
 
 /// Token of the session that a request shows.
 pub(crate) fn session(headers: &HeaderMap, jar: CookieJar) -> Option<SessionToken> {
-    // The first that is one: whatever else has the name was put there by somebody else.
+    // The first that is one: another host or program may have planted other values under the
+    // name.
     Cookie::Session.values(headers, jar).find_map(SessionToken::parse)
 }
 

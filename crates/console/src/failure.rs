@@ -1,5 +1,16 @@
 //! Failures as pages: the cause in the words of all front ends, and what to do now. Their texts are here, with their
 //! types.
+//!
+//! ```text
+//! AccountsError ─▶ the API's problem: status, code, text, member ─▶ Failure ─▶ beside its field, or a page of its own
+//! ```
+//!
+//! - Errors of use cases take the way over the API's table of problems, so that a page and the API have one status for
+//!   each. A few texts are replaced ([`WORDS`]), since theirs are for API clients.
+//! - A refusal that has a time to wait carries it as `Retry-After`.
+//! - A failed sign-in has one text, and a link that was used, replaced or never made has one.
+//!
+//! Never: an internal cause in a page. It is in the log.
 
 use std::time::Duration;
 

@@ -1,4 +1,14 @@
 //! The pages, one file each: what is read, and which sections it becomes.
+//!
+//! ```text
+//! address ─▶ guard ─▶ Visit ─▶ a use case of `holdfast_accounts` ─▶ sections ─▶ Page ─▶ shell
+//! ```
+//!
+//! A page reads its query, calls use cases and fills a view; its texts are in its template. Use cases judge roles and
+//! reach themselves: a page only leaves out what its visitor may not follow. Forms of verbs follow from their table, so
+//! that a new verb has its page without a line here.
+//!
+//! Never: a page of operators' use cases at a listener of holders alone. Such an address is not found there.
 
 mod account;
 mod admin_keys;
@@ -108,6 +118,7 @@ pub(crate) fn routes(options: &ConsoleOptions) -> Router<ConsoleState> {
     if options.audience != Audience::Holders {
         routes = routes.merge(of_operators());
     }
+    // Not found rather than forbidden: a holder learns of no use case of operators.
     let is_there = |verb: &&&Verb| {
         options.audience != Audience::Holders
             || verb.use_case.roles().iter().any(|role| role.is_holder())

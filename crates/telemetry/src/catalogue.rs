@@ -80,6 +80,7 @@ pub fn families() -> impl Iterator<Item = &'static Metric> {
 pub fn find(series: &str) -> Option<&'static Metric> {
     let of_histogram =
         ["_bucket", "_sum", "_count"].iter().find_map(|end| series.strip_suffix(end));
+    // By kind: a counter whose own name ends in `_count` must keep it.
     families().find(|metric| match metric.kind {
         MetricKind::Counter | MetricKind::Gauge => metric.name == series,
         MetricKind::Histogram(_) => of_histogram == Some(metric.name),

@@ -5,7 +5,7 @@
 //! head read ─▶ RequestTrace: ids drawn, sampling decided
 //!                 ├─ http: ServerRecord, when the answer is written or its client has gone
 //!                 ├─ engine: RunRecord, when the ending of the run that it started is committed
-//!                 └─ the last of both drops it ─▶ spans ─▶ bounded queue ─▶ whoever exports
+//!                 └─ the last of both drops it ─▶ spans ─▶ bounded queue ─▶ exporter
 //! ```
 //!
 //! A span is built once, from moments that the request and its run have kept anyway: no span is opened, none

@@ -95,7 +95,7 @@ impl Deliverer {
             match self.turn(&mut tries, results.len()).await {
                 Ok(()) => is_well = true,
                 Err(error) if is_well => {
-                    // Once: the next looks are soon, and say the same.
+                    // Once: the next looks are soon, and fail alike.
                     is_well = false;
                     let error = ErrorChain(&error);
                     tracing::warn!(%error, "webhooks wait: the outbox cannot be read or written");

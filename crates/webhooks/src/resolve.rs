@@ -26,7 +26,7 @@ pub struct SystemResolver;
 #[async_trait]
 impl Resolver for SystemResolver {
     async fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        // Port 0, which nobody connects to: only the addresses are wanted.
+        // Port 0, which is never connected to: only the addresses are used.
         Ok(lookup_host((name, 0)).await?.map(|found| found.ip()).collect())
     }
 }

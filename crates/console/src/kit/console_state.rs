@@ -50,6 +50,8 @@ impl ConsoleState {
         request_origin: &RequestOrigin,
         token: &SessionToken,
     ) {
+        // Known before its first request, which forged sessions of the same address could else
+        // have refused.
         self.sessions.on_found(&token.expose());
         cookie::begin(headers, request_origin.jar(), token);
     }
@@ -69,6 +71,7 @@ impl ConsoleState {
         let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
         let asked = query.clone();
         let count = || async move {
+            // Before the rows: a report has all that was committed by its moment.
             let at = accounts.clock().await?;
             Ok((Arc::new(accounts.usage(&principal, query).await?), at))
         };

@@ -109,7 +109,8 @@ pub(crate) async fn notice(
     if let ResourceId::Posting(id) = thing {
         return match accounts.posting(principal, id).await {
             Ok(posting) => Ok(moved(&posting)),
-            // A role may make a posting that it may not read: no amount then.
+            // The visitor may use another role by now, which does not reach the posting: no
+            // amount then.
             Err(AccountsError::NotFound(_) | AccountsError::Forbidden { .. }) => Ok(done()),
             Err(error) => Err(error.into()),
         };

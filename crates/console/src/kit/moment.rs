@@ -14,6 +14,7 @@ const HOUR_MICROS: i64 = 3_600_000_000;
 /// Reads an optional moment: a day, a minute of one, or a moment of RFC 3339.
 pub(crate) fn read(fields: &SentFields, name: &str) -> Result<Option<Timestamp>, Failure> {
     let Some(text) = fields.get(name) else { return Ok(None) };
+    // Fields of browsers send no zone, and no seconds if they are zero.
     let spelled = match text.len() {
         16 => format!("{text}:00Z"),
         19 => format!("{text}Z"),

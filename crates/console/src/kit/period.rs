@@ -40,6 +40,8 @@ impl PeriodChoice {
     /// Reads the period.
     pub(crate) fn read(self, query: &SentFields, now: Timestamp) -> Result<Period, Failure> {
         let (from, to) = (moment::read(query, FROM)?, moment::read(query, TO)?);
+        // Before a preset: the filter form carries the preset along with the moments that were
+        // written.
         if from.is_some() || to.is_some() {
             return Ok(Period { from, to });
         }

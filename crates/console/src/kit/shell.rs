@@ -154,6 +154,7 @@ pub(crate) async fn render(
 
 async fn rendered(shell: Shell, answer: Response) -> Response {
     let (mut head, _empty) = answer.into_parts();
+    // A worker that renders a large page answers no completion meanwhile.
     let rendered = match off_workers(move || shell.render()).await {
         Ok(rendered) => rendered,
         Err(error) => {

@@ -69,7 +69,7 @@ pub(crate) fn spend_text(spend: SpendLimit, currency: Currency) -> String {
 /// A moment in UTC, as a field for moments sends it.
 pub(crate) fn moment(sent: &SentFields, name: &str) -> Result<Option<Timestamp>, Failure> {
     let Some(text) = sent.get(name) else { return Ok(None) };
-    // Browsers leave the seconds out where they are zero.
+    // Browsers leave the seconds out if they are zero.
     let seconds = if text.len() == "2027-01-31T09:30".len() { ":00" } else { "" };
     let moment = api::moment(&format!("{text}{seconds}Z"));
     let bad = || Failure::field(name, "Write a moment in UTC, like 2027-01-31T09:30.");

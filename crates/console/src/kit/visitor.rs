@@ -34,7 +34,7 @@ impl<S: Sync> FromRequestParts<S> for Visitor {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Failure> {
-        // Refused, and not let in, where a route was put outside the guard by mistake.
+        // Refused, and not let in, if a route was put outside the guard by mistake.
         parts.extensions.get().cloned().ok_or_else(Failure::not_signed_in)
     }
 }

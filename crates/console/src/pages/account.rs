@@ -1,5 +1,8 @@
 //! The visitor's own account: the role in use, their sessions, their password.
 //!
+//! Forms here have no request key: each of them has the same result if it is sent twice. A change of the role or of the
+//! password gives the session another token: a copy of the one before opens no session.
+//!
 //! Never: a resource of another person. A session of another person stays, and its id is as unknown as any.
 
 use askama::Template;
@@ -140,6 +143,7 @@ pub(crate) async fn send_role(
     let chosen = chosen.ok_or(AccountsError::NotFound(ResourceKind::Grant))?;
     let token = shared.accounts.choose_grant(&signed_in, chosen).await?;
     let mut answer = Redirect::to("/account").into_response();
+    // Each role has another token of the session: a copy of the one before opens none.
     shared.begin_session(answer.headers_mut(), &request_origin, &token);
     Ok(answer)
 }
@@ -164,6 +168,7 @@ pub(crate) async fn send_password(
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
     let origin = request_origin.sign_in_origin(&parts.headers);
+    // First: a new password that cannot be costs neither an attempt nor a hash of the old one.
     let new = match new_password(&fields) {
         Ok(new) => new,
         Err(failure) => return Ok(password_form().failed(&fields, failure).into_response()),
@@ -184,6 +189,7 @@ pub(crate) async fn send_password(
         Err(error) => error,
     };
     let failure = match error {
+        // 422 and not the 401 of a sign-in: the visitor is signed in, and a field is wrong.
         SignInError::Wrong => Failure::field("old", FieldRefusal::WrongPassword),
         error @ (SignInError::Slow { .. } | SignInError::Busy | SignInError::Unavailable(_)) => {
             error.into()

@@ -1,5 +1,10 @@
-//! One API key: its limits beside what is used of them, what it used this month, its credentials in force, and what can
-//! be done with it. Never a secret: only the form that creates it shows it.
+//! An API key: its limits beside what is used of them, what it used this month, its credentials in force, and what can
+//! be done with it.
+//!
+//! Limits have the counters of their windows of now. The month is a report, which may be counted beside the page: then
+//! a notice stands in its place, and the rest is shown.
+//!
+//! Never: a secret. Only the answer to the form that creates it shows it.
 
 pub(crate) mod credential;
 pub(crate) mod edit;
@@ -139,6 +144,7 @@ const fn spend_title(window: SpendWindow) -> &'static str {
 
 /// Share of a bound in percent, which is full at the most.
 fn share(used: i64, bound: i64) -> u8 {
+    // In 128 bits: a hundred times an amount may not fit 64.
     let percent = i128::from(used.max(0)) * 100 / i128::from(bound.max(1));
     u8::try_from(percent.min(100)).unwrap_or(100)
 }

@@ -1,6 +1,10 @@
 //! Models: their bounds and prices, those to come too; for operators the routes that answer for them.
 //!
-//! The health of a route is what this node has seen. Holders see no route.
+//! - The health of a route is what this node has seen. Holders see no route.
+//! - A cost is shown to roles that see costs, and a margin only against a price of the same currency: amounts of two
+//!   currencies have no difference.
+//! - Of the versions of a price the latest that has begun is in force. One that is to come is shown as such, so that a
+//!   price change can be checked before it takes effect.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! One operation: what it is, what happened when, why it cost what it cost, and what a retry would get.
+//! An operation: what it is, what happened when, why it cost what it cost, and what a retry would get.
 //!
 //! Holders see neither routes nor nodes, and only those who see costs see what it cost the operator.
 

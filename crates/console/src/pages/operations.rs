@@ -65,6 +65,7 @@ async fn found(visit: &Visit, now: Timestamp) -> Result<Table, Failure> {
                 let names = Names::read(visit, of).await?;
                 vec![row((&operation, situation), charge(&operation), &names)]
             }
+            // A request out of the visitor's reach looks like one that never was.
             Err(AccountsError::NotFound(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
@@ -154,6 +155,8 @@ fn filter(visit: &Visit) -> Filter {
         held(FormField::optional(FROM, "Began from (UTC)", FieldKind::Moment)),
         held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
+    // A form sends its own fields only: without these, *Find* would drop the scope or the period
+    // that a click has chosen.
     let chosen = [SCOPE, PRESET, ON].into_iter().filter(|name| visit.query.get(name).is_some());
     fields.extend(chosen.map(|name| held(FormField::optional(name, name, FieldKind::Hidden))));
     Filter { action: "/operations".to_owned(), fields, submit: "Find".to_owned() }

@@ -86,6 +86,7 @@ fn kinds(chosen: &str, wallet: Option<&str>) -> Choices {
 async fn table(visit: &Visit, rows: &[PostingListing]) -> Result<Table, Failure> {
     let mut wallets: BTreeMap<WalletId, WalletRecord> = BTreeMap::new();
     for PostingListing { posting, .. } in rows {
+        // Once for each wallet: many payments of a page are of one.
         if let Entry::Vacant(vacant) = wallets.entry(posting.wallet) {
             let id = Reference::Id(Uuid::from_bytes(posting.wallet.to_bytes()));
             vacant.insert(visit.accounts().wallet(visit.principal(), &id).await?);

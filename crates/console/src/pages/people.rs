@@ -114,6 +114,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         .below("People", "/people")
         .action(may_link, "New link", format!("{base}/link"))
         .danger(may_end && has_role(&record), "End a role", format!("{base}/end-role"))
+        // A person may have roles of other wallets, which a holder must not end with them.
         .danger(may_end && principal.reach == Reach::All, "End", format!("{base}/end"))
         .section(Facts::new("", facts))
         .section(table))

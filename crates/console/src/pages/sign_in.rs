@@ -1,6 +1,6 @@
 //! Sign-in and sign-out.
 //!
-//! A sign-in begins a new session, whatever session the browser had: no attacker can prepare a session for
+//! A sign-in begins a new session, even if the browser has one: no attacker can prepare a session for
 //! another person. The session before ends with it, and its role stays in use if it was of the same person.
 //!
 //! Never: a word about which of address and password was wrong, or whether the address is known.

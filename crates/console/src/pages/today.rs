@@ -2,6 +2,9 @@
 //! customers of the month. For the holder of a wallet: that wallet.
 //!
 //! Each number leads to the rows behind it. A part that the role has no use case for is left out.
+//!
+//! All reports of the page share one deadline. One that is late, or has too many groups, has a notice in its place, and
+//! the others are shown: a part that is missing must not take the page with it, nor read as zero.
 
 mod holder;
 mod watch;
@@ -193,10 +196,13 @@ impl Figures {
     /// Sections of the figures, with the tile of errors in the first row of tiles.
     fn sections(&self, errors: Option<Tile>) -> Vec<Section> {
         let mut currencies = self.currencies();
+        // A currency whose first request still runs has funds on hold and no row.
         let held = self.held.keys().filter(|it| !currencies.contains(it)).copied();
         currencies.extend(held.collect::<Vec<_>>());
         let is_one = currencies.len() == 1;
         let Some(main) = currencies.first().copied() else {
+            // No row may also mean no report: its notice is shown then, and not that there is no
+            // request.
             let missing = [&self.hours, &self.models, &self.customers];
             let missing: Vec<_> =
                 missing.into_iter().filter_map(|it| it.as_ref().err()).cloned().collect();
@@ -341,6 +347,7 @@ async fn report(
         match visit.shared.usage(&visit.visitor, query, until).await {
             Ok(ReportView::There(report, _at)) => return Ok(Ok(report)),
             Ok(ReportView::Absent(absence)) => return Ok(Err(absence.notice(what, "/"))),
+            // Too many groups for a report: the next grouping has fewer.
             Err(failure) if failure.field.is_some() => {
                 let text = TodayText::Missing { part: what, cause: &failure.message }.to_string();
                 notice = Notice::new(Tone::Warning, text).link("Usage", "/usage");

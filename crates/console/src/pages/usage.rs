@@ -2,6 +2,11 @@
 //!
 //! A cost that is not known is shown as such, and never as zero: a margin has its revenue beside it.
 //! A role without costs has no column of them. A table shows a part of the rows at a time; its sums are those of all.
+//!
+//! The address is the whole state: period, groups, filters, currency, order and page. So a report can be kept and
+//! shared, and a group or a period leads to a finer report under the same filters.
+//!
+//! Never: a sum over two currencies.
 
 mod view;
 
@@ -230,6 +235,8 @@ fn filter(visit: &Visit, now: Timestamp) -> Filter {
         bound(FormField::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
         bound(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
+    // A form sends its own fields only: without these, *Apply* would drop the period, the
+    // currency or the order that a click has chosen.
     let chosen =
         [PRESET, ON, CURRENCY, SORT].into_iter().filter(|name| visit.query.get(name).is_some());
     fields.extend(chosen.map(|name| held(FormField::optional(name, name, FieldKind::Hidden))));

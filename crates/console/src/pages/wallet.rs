@@ -1,4 +1,4 @@
-//! One wallet: its balance and threshold, its statement by month, what is held of it and by which operations, its
+//! A wallet: its balance and threshold, its statement by month, what is held of it and by which operations, its
 //! deposits, its API keys, its usage of late, its people, and what can be done with it.
 //!
 //! Each list is the beginning of one that has a page of its own, with a link to that.

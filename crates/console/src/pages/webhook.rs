@@ -1,4 +1,4 @@
-//! One webhook: its address, its kinds of events and its deliveries.
+//! A webhook: its address, its kinds of events and its deliveries.
 
 pub(crate) mod change;
 pub(crate) mod settings;

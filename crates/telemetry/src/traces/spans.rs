@@ -1,4 +1,14 @@
 //! Spans as OTLP has them, built of records.
+//!
+//! ```text
+//! ServerRecord, RunRecord ─▶ SERVER span, with the events of the hold and the settlement
+//! CallRecord, RunRecord   ─▶ CLIENT span, a child of it, for each call to a provider
+//! ```
+//!
+//! A span is built once, after its end, so that an unsampled request has no cost but its records. Moments are of the
+//! monotonic clock, and become times of the day by one reading of the wall clock at the request's beginning.
+//!
+//! Never: a path that a caller wrote. It is the route with names in place of the variable parts, or `REDACTED`.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -75,7 +85,7 @@ impl SpanBase {
             && server.status.is_none_or(|status| !(400..500).contains(&status));
         attributes.text_if(attribute::ERROR_TYPE, server.error.filter(|_code| has_failed));
         attributes.text_if(attribute::ERROR_CODE, server.error);
-        // The run knows better where the client has gone before its end.
+        // The run knows better if the client has gone before its end.
         let operation = run.map_or(&server.operation, |run| &run.operation);
         attributes.operation(operation, server.replayed);
         let last = run.and_then(|run| run.calls.last()).map(|call| &*call.route);
@@ -138,6 +148,7 @@ impl SpanBase {
             attributes.text(attribute::ERROR_TYPE, &*call.class);
         }
         attributes.text(attribute::CLASS, &*call.class);
+        // Not replayed: a replay makes no call.
         attributes.operation(&run.operation, false);
         attributes.text(attribute::PROVIDER_ROUTE, &*call.route);
         let moments =

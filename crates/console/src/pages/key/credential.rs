@@ -99,6 +99,7 @@ impl FormPage for RotateKey {
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
         let seconds: u64 = sent.fields.want(GRACE)?;
+        // Any number can be sent: one of years would keep the other credentials in force.
         if !GRACES.iter().any(|(span, _)| *span == seconds) {
             return Err(Failure::field(GRACE, FieldRefusal::NotAChoice));
         }

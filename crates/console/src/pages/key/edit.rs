@@ -53,7 +53,7 @@ impl FormPage for EditKey {
             models: grant::edited_models(grant.models, &self.key.grant),
             balance: Some(grant.balance),
             usage: Some(grant.usage),
-            // The field has no seconds: an end that nobody touched stays the moment that it is.
+            // The field has no seconds: an end that was not edited keeps its own.
             ends_at: grant::moves_end(&sent.fields, &self.key.grant).then_some(grant.ends_at),
         };
         let edit = Edit { patch, expected: Some(sent.fields.want("edited")?) };

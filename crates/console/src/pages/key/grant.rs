@@ -128,6 +128,8 @@ pub(crate) fn edited_models(
     edited: Option<BTreeSet<ModelPattern>>,
     grant: &Grant,
 ) -> Option<Option<BTreeSet<ModelPattern>>> {
+    // A list that is too long to be shown comes back empty. Taken as a choice, that would open
+    // the key to every model.
     let stays = edited == grant.models || (edited.is_none() && is_long(grant));
     (!stays).then_some(edited)
 }

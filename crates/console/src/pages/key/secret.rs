@@ -28,6 +28,7 @@ const MODEL: &str = "publisher/model";
 pub(crate) fn shown_once(issued: &IssuedApiKey, offered: &[String], base_url: &str) -> FormOutcome {
     let key = &issued.api_key;
     let page = format!("/keys/{}", key.id);
+    // The form was sent before. No secret is stored, so that only a rotation brings one.
     let Some(bearer) = &issued.bearer else {
         let notice = Notice::new(Tone::Warning, SecretText::ShownBefore.to_string())
             .link("Rotate", format!("{page}/rotate"));

@@ -63,7 +63,7 @@ impl FormPage for EndRole {
         let role = role.ok_or_else(|| Failure::field("role", "Choose a role."))?;
         let (accounts, id) = (visit.accounts(), self.0.person.id);
         accounts.end_grant(visit.principal(), &sent.request, id, role).await?;
-        // A holder's administrator may see nobody there any more.
+        // A holder's administrator may not see the person any more.
         Ok(FormOutcome::done().next("/people"))
     }
 }

@@ -51,6 +51,7 @@ impl FormPage for Invite {
         let role = role.ok_or_else(|| Failure::field("role", "Choose a role."))?;
         let (accounts, principal) = (visit.accounts(), visit.principal());
         let reach = match principal.reach {
+            // The field is not even read: no text in it can give a role for another wallet.
             own @ Reach::Wallet(_) => own,
             Reach::All => reach_of(visit, &sent.fields, role).await?,
         };

@@ -119,6 +119,7 @@ async fn low(visit: &Visit) -> Result<Option<Table>, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let low = visit.accounts().wallets(visit.principal(), low, request).await?;
     let empty = visit.accounts().wallets(visit.principal(), empty, request).await?;
+    // An empty wallet is below its own threshold, too: one row for both.
     let is_new = |it: &&WalletRecord| low.rows.iter().all(|known| known.wallet.id != it.wallet.id);
     let rows = low.rows.iter().chain(empty.rows.iter().filter(is_new)).map(low_row).collect();
     let head = ["Wallet", "Available", "On hold", "Low-balance alert"];
@@ -149,6 +150,7 @@ fn low_row(record: &WalletRecord) -> Vec<Cell> {
 async fn last_check(visit: &Visit) -> Result<Option<Table>, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let page = visit.accounts().jobs(visit.principal(), request).await?;
+    // A check that runs or was cancelled has no result: it must not hide the one before.
     let has_verdict = |job: &&Job| matches!(job.state, JobState::Done | JobState::Failed);
     let last = page.rows.iter().find(has_verdict);
     if last.is_some_and(|job| job::is_well(job) == Some(true)) {

@@ -1,4 +1,14 @@
 //! Sums of usage as sections: the total, a chart with its ranking, and a table of some rows.
+//!
+//! ```text
+//! report of the table's groups ─▶ tiles, table
+//! report of period × dimension ─▶ chart, ranking      (too many groups ─▶ report of the periods)
+//! ```
+//!
+//! The chart is a report of its own, since the table need not be grouped by time. Both have the filters
+//! and the period of the address.
+//!
+//! Never: a margin of all revenue if only a part of the costs is known. It is of the requests whose cost is known.
 
 use std::cmp::Reverse;
 
@@ -100,6 +110,7 @@ pub(super) async fn drawn(
     let rows: Vec<_> = report.rows.iter().filter(|row| row.currency == currency).collect();
     let first = rows.iter().filter_map(|row| start(&row.group)).min();
     let (from, after_now) = (period.from.or(first).unwrap_or(now), moment_after(now));
+    // Not past now: periods to come would be drawn as zeros.
     let axis = TimeAxis::new(step, from, period.to.unwrap_or(after_now).min(after_now));
     let of = |name: &str, id: &str| address_with(&visit.query, &[name], &[(name, id)]);
     let address = |group: &Group| parts::address(group, of);
@@ -121,6 +132,7 @@ fn finer(query: &SentFields, axis: &TimeAxis, start: Timestamp) -> String {
         Step::Day | Step::Month => axis.name(start),
     };
     let keeps = query.get(FIRST).is_some_and(|name| !matches!(name, "hour" | "day" | "month"));
+    // An hour has no finer report over time: it leads to that by API key.
     let is_hour = axis.step == Step::Hour && !keeps;
     let mut with = vec![(ON, at.as_str())];
     with.extend(is_hour.then_some((FIRST, "api_key")));
