@@ -70,6 +70,8 @@ pub(crate) fn pages(shared: ConsoleState) -> Router {
         .route("/assets/style.css", get(asset::style))
         .route("/assets/script.js", get(asset::script))
         .route("/assets/logo", get(asset::logo))
+        // Within the guard: without a session every unknown address leads to the sign-in, as a
+        // known one does, so that none can be probed.
         .fallback(async || Failure::not_found())
         // Within the shell: the flash is put into the page, which the shell then takes and
         // renders.

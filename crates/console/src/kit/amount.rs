@@ -28,6 +28,7 @@ pub(crate) fn cents(amount: Micros, currency: Currency) -> String {
     if micros < MICROS_PER_CENT {
         return money(amount, currency);
     }
+    // Of the absolute amount: both signs round away from zero.
     let cents = micros.saturating_add(MICROS_PER_CENT / 2) / MICROS_PER_CENT;
     let sign = if amount < Micros::ZERO { "-" } else { "" };
     let number = grouped(&format!("{sign}{}.{:02}", cents / 100, cents % 100));
@@ -56,6 +57,7 @@ pub(crate) fn difference(now: i64, before: i64) -> Option<String> {
 /// A quotient, rounded half away from zero.
 fn rounded(part: i128, whole: i64) -> Option<i128> {
     let whole = i128::from(whole);
+    // Division cuts towards zero: half of the divisor, with the sign of the part, makes it round.
     let half = if part < 0 { -whole / 2 } else { whole / 2 };
     (whole > 0).then(|| part.saturating_add(half) / whole)
 }

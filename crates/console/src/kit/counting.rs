@@ -124,6 +124,8 @@ where
     {
         let found = self.find(principal, asked);
         let is_new = found.is_none();
+        // Another tab may begin the same report between the two locks. A person has one place, so
+        // that this count is not begun, and the page shows that the report is being counted.
         let begun = found.or_else(|| self.begin(principal, asked, count()));
         let Some(mut outcome) = begun else { return Ok(ReportView::Absent(Absence::Counting)) };
         let waited = timeout_at(until, outcome.wait_for(Option::is_some)).await;

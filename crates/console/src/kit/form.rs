@@ -212,6 +212,7 @@ async fn send<F: FormPage>(
         Err(failure) => return Err(failure),
     };
     let frame = frame(&page_of, use_case)?;
+    // A client may send `confirm` at once: a review saves a person from a slip, and is no right.
     let is_rehearsal = F::IS_REVIEWED && fields.get(CONFIRM).is_none();
     match apply(&page_of, (&visit, use_case), (key, &fields), is_rehearsal).await {
         Err(failure) => {
@@ -225,6 +226,7 @@ async fn send<F: FormPage>(
             Some(address) => Redirect::to(&address).into_response(),
             None => review_page(&visit, frame, &fields, applied).into_response(),
         }),
+        // No redirect: its address would have to carry the secret, or the server to keep it.
         Ok(applied) if applied.is_told_once => {
             let page = Page { actions: Vec::new(), dangers: Vec::new(), ..frame.page };
             let page = match visit.accounts().request_record(visit.principal(), key).await? {

@@ -124,6 +124,8 @@ impl IntoResponse for Page {
         if let Some(failure) = &self.failure {
             failure.put_retry_after(response.headers_mut());
             if let Some(use_case) = failure.refused {
+                // Apart from the page, which the shell has taken out before the guard sees the
+                // answer.
                 response.extensions_mut().insert(RefusedUseCase(use_case));
             }
         }

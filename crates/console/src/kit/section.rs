@@ -254,6 +254,8 @@ const FIELDS_SHOWN: usize = 3;
 impl Filter {
     /// Values that narrow the list, each with the address of the list without it.
     fn chips(&self) -> Vec<Link> {
+        // A required field, such as the grouping of a report, has a value always and narrows no
+        // list.
         let is_chip = |field: &&FormField| {
             field.kind != FieldKind::Hidden && !field.is_required && !field.value.is_empty()
         };

@@ -61,8 +61,10 @@ impl Tile {
 
 /// Path through values, from the least or zero at the bottom to the most at the top; none through less than two.
 fn sparkline(values: &[i64]) -> String {
+    // Zero is always on the scale: a small change of a large value must not look like a fall.
     let most = values.iter().copied().max().unwrap_or(0).max(0);
     let least = values.iter().copied().min().unwrap_or(0).min(0);
+    // In 128 bits: the distance of two amounts may not fit 64.
     let range = i128::from(most) - i128::from(least);
     if values.len() < 2 || range == 0 {
         return String::new();

@@ -30,6 +30,8 @@ pub(crate) struct TimeAxis {
 impl Step {
     pub(crate) const fn of(from: Timestamp, to: Timestamp) -> Self {
         const DAY: i64 = 86_400_000_000;
+        // From the beginning of the first day, which is drawn whole: 62 days from noon to noon
+        // are 63.
         let span = to.as_micros().saturating_sub(day_of(from).as_micros());
         if to.as_micros().saturating_sub(from.as_micros()) <= 2 * DAY {
             Self::Hour

@@ -54,6 +54,7 @@ impl FromRequestParts<ConsoleState> for Visit {
 
     async fn from_request_parts(parts: &mut Parts, shared: &ConsoleState) -> Result<Self, Failure> {
         let visitor = Visitor::from_request_parts(parts, shared).await?;
+        // Many pages have none: a page that needs an id answers 404 itself.
         let id = Id::from_request_parts(parts, shared).await.ok().map(|Id(id)| id);
         let query = SentFields::parse(parts.uri.query().unwrap_or_default().as_bytes());
         let origin = parts

@@ -58,6 +58,8 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let empty = &TrailText::Empty.to_string();
     let table = Table::new("Newest first", &head, rows, empty);
     let mut sections = vec![table.keep(&["When", "Who", "Did", "To"]).next(next).into()];
+    // Of the whole log only: the first row of a filter or of a later page is not the latest, and
+    // its checksum would cover a part.
     let newest = listed.rows.first().filter(|_| is_whole && is_first);
     if let Some(newest) = newest {
         let head = newest.row.head().to_string();
@@ -99,6 +101,7 @@ fn row(
     visitor: &Visitor,
 ) -> Vec<Cell> {
     let changes = row.changes.iter().map(change).collect::<Vec<_>>().join("; ");
+    // Between characters: a slice that ends within one is none.
     let changes = match changes.char_indices().nth(CHARS) {
         Some((end, _)) => format!("{}…", changes.get(..end).unwrap_or_default()),
         None => changes,

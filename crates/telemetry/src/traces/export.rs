@@ -34,6 +34,7 @@ impl Resource {
         let fixed = fixed.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let mut all: Vec<KeyValue> = Vec::new();
         for (name, value) in fixed.into_iter().chain(attributes) {
+            // OTLP allows each name once in a resource.
             all.retain(|known| known.key != name);
             all.push(pair(&name, Value::Text(value)));
         }

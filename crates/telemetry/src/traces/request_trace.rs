@@ -53,6 +53,7 @@ impl RequestTrace {
     /// The request follows the run of another one, and is linked to it; the last run counts.
     pub fn follow(&self, run: SpanContext) {
         if self.is_wanted() {
+            // Only then, so that an unsampled request takes no lock here.
             self.parts().followed = Some(run);
         }
     }
@@ -93,6 +94,7 @@ impl RequestTrace {
 
 impl Drop for RequestTrace {
     fn drop(&mut self) {
+        // Either holder may be the last: only here are all records there.
         if !self.is_wanted() {
             return;
         }

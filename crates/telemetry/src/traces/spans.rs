@@ -84,6 +84,7 @@ impl SpanBase {
         let has_failed = server.error.is_some()
             && server.status.is_none_or(|status| !(400..500).contains(&status));
         attributes.text_if(attribute::ERROR_TYPE, server.error.filter(|_code| has_failed));
+        // With a 4xx, too, although its span has not failed.
         attributes.text_if(attribute::ERROR_CODE, server.error);
         // The run knows better if the client has gone before its end.
         let operation = run.map_or(&server.operation, |run| &run.operation);

@@ -102,8 +102,11 @@ pub(crate) fn note(note: Option<&FailureNote>) -> Cell {
 /// State of the circuit breaker on each node; that of a node that is gone is not known.
 pub(crate) fn breakers(report: &RouteReport, now: Timestamp) -> Cell {
     let of_node = |breaker: &NodeBreaker| {
+        // The state is written when it changes, and the end of a pause is no change: time is
+        // applied here.
         let is_over = breaker.report.retry_at.is_none_or(|retry_at| retry_at <= now);
         let state = match (breaker.is_known, breaker.report.state) {
+            // The node is gone: its last state may be healthy, and is no proof that it still is.
             (false, _) => "unknown".to_owned(),
             (true, BreakerCondition::Healthy) => "healthy".to_owned(),
             (true, BreakerCondition::Open) if is_over => "recovering".to_owned(),

@@ -43,6 +43,7 @@ pub(super) async fn days_left(
     let query = UsageQuery {
         by: Grouping::by(GroupBy::Wallet),
         filter: UsageFilter { wallet: Some(record.wallet.id), ..UsageFilter::default() },
+        // Without today, which is not whole: the pace would look slower than it is.
         period: Period { from: Some(days_before(today, PACE_DAYS)), to: Some(today) },
         rows_max: None,
     };
