@@ -208,6 +208,7 @@ impl From<SignInError> for Failure {
                 Self::new(StatusCode::UNAUTHORIZED, "The e-mail address or the password is wrong.")
             }
             SignInError::Slow { retry_after } => {
+                // Rounded up: an attempt after the time that is shown is judged.
                 let seconds = retry_after.as_secs().saturating_add(1);
                 let message = format!("Too many failed attempts. Wait {seconds} s, then try once.");
                 slow(&message).after(retry_after)

@@ -62,6 +62,7 @@ impl FromRequestParts<ConsoleState> for Visit {
             .get()
             .map(|request_origin: &RequestOrigin| request_origin.origin.clone());
         let origin = origin.unwrap_or_default();
+        // Not by `Origin`: browsers send none with a GET, by which a review is shown.
         let is_own = once(&parts.headers, &FETCH_SITE) == Some("same-origin");
         let verb = parts.extensions.get().copied();
         let (shared, path) = (shared.clone(), parts.uri.path().to_owned());

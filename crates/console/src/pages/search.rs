@@ -41,6 +41,8 @@ pub(crate) async fn show(visit: Visit) -> Result<Response, Failure> {
             return Ok(page.status(failure.status).into_response());
         }
     };
+    // Another wallet's term finds as much as a term that names no resource, so that a search
+    // proves no existence.
     let found = visit.accounts().search(visit.principal(), &term, SearchLimits::default()).await?;
     if let Some(address) = only(&found) {
         return Ok(Redirect::to(&address).into_response());

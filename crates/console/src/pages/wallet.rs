@@ -54,6 +54,8 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     };
     page = page.section(facts(&visit.visitor, &record, days_left));
     if visit.may(UseCase::StatementRead) {
+        // A month that cannot be read is refused beside its field, and the rest of the page
+        // stands.
         let sections = statement::sections(&visit, &record).await;
         page = page.narrowed(statement::filter(&record, &visit.query), sections)?;
     }

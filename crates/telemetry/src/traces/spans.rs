@@ -89,6 +89,7 @@ impl SpanBase {
         // The run knows better if the client has gone before its end.
         let operation = run.map_or(&server.operation, |run| &run.operation);
         attributes.operation(operation, server.replayed);
+        // A caller who hung up got no answer with a route: the run's last call has it.
         let last = run.and_then(|run| run.calls.last()).map(|call| &*call.route);
         attributes.text_if(attribute::PROVIDER_ROUTE, server.provider_route.as_deref().or(last));
         if server.hung_up {

@@ -38,6 +38,7 @@ impl FormPage for IssueKey {
         let principal = visit.principal();
         let own = principal.only_wallet().map(to_wallet);
         let asked = visit.query.read::<Reference>(WALLET)?;
+        // A holder has one wallet, which the address need not name.
         let wallet = match asked.or(own) {
             Some(reference) => Some(visit.accounts().wallet(principal, &reference).await?),
             None => None,

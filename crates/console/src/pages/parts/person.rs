@@ -27,6 +27,7 @@ pub(crate) async fn of_wallet(
 ) -> Result<Table, Failure> {
     let filter = PersonFilter { wallet: Some(wallet), ..Default::default() };
     let listed = visit.accounts().people(visit.principal(), filter, page).await?;
+    // For operators, too: roles of other wallets are no part of this wallet's page.
     let there = |record: PersonRecord| record.seen_from(Reach::Wallet(wallet));
     let rows = listed.rows.into_iter().filter_map(there);
     let rows = rows.map(|record| {
