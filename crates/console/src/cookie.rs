@@ -32,9 +32,9 @@ enum Cookie {
 
 impl Cookie {
     const fn name(self, jar: CookieJar) -> &'static str {
+        let is_holders = matches!(jar.audience, Audience::Holders);
         // Browsers take a `__Host-` cookie only from this very host and only with `Secure`, so no
         // sibling host can plant one. Over http the prefix would be refused.
-        let is_holders = matches!(jar.audience, Audience::Holders);
         match (self, jar.is_https, is_holders) {
             (Self::Session, true, false) => "__Host-holdfast",
             (Self::Session, false, false) => "holdfast",

@@ -192,7 +192,7 @@ pub(crate) async fn pass(State(guard): State<Guard>, request: Request, next: Nex
         Ok(admitted) => {
             let actor = admitted.as_ref().map(|(actor, _place)| *actor);
             let answer = next.run(Request::from_parts(parts, body)).await;
-            // Not before: the bound of 16 is on pages that a session has in the making, and not
+            // Not before: the bound of 16 is on requests that a person has in the making, and not
             // on heads that are judged.
             drop(admitted);
             (actor, answer)
@@ -237,8 +237,8 @@ impl Guard {
         // The handlers of GET answer HEAD, too. Any site may link to either, so neither makes a
         // change.
         let is_safe = matches!(parts.method, Method::GET | Method::HEAD);
-        // Beside `SameSite=Lax`, for which another port of this host is the same site: a form of
-        // a program that listens there would carry the cookie.
+        // `SameSite=Lax` is not enough: another port of this host is the same site, and a form of
+        // another program there would carry the cookie.
         if !is_safe && !request_origin.is_same_origin(&parts.headers) {
             return Err(of_stranger(GuardRefusal::OtherOrigin));
         }

@@ -136,8 +136,7 @@ impl Sender {
     }
 
     async fn attempt(&self, delivery: Delivery) -> Result<StatusCode, TryError> {
-        // One for all steps: limits of their own would add up, and the lease of the delivery
-        // would end meanwhile.
+        // One for all steps: limits for each would add up, perhaps beyond the delivery's lease.
         let deadline = Instant::now() + self.try_time_max;
         let endpoint = delivery.endpoint.clone();
         let request = request(delivery).map_err(TryError::Request)?;

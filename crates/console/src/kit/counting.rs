@@ -136,8 +136,9 @@ where
             Err(_elapsed) => return Ok(ReportView::Absent(Absence::Counting)),
         };
         let outcome = outcome.map_or_else(|| Err(not_counted()), |outcome| outcome.found);
-        // One that came in time is forgotten, so that the next page has the rows of its own
-        // moment; a failure is, so that a reload counts anew and need not wait for KEPT.
+        // A report that came in time is forgotten, so that the next page has the rows of its own
+        // moment. A failure is forgotten, so that a reload counts anew and need not wait for
+        // KEPT.
         if is_new || outcome.is_err() {
             self.known().counts.retain(|known| !known.is_of(principal, asked));
         }

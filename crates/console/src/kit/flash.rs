@@ -87,9 +87,9 @@ async fn of_key(
 /// True for a change of a moment ago, whose resource is of the form's kind: an address that was kept or made up has
 /// no flash.
 fn is_shown(record: &RequestRecord, form: FormWords, now: Timestamp) -> bool {
+    let is_fresh = now.since(record.at) < SHOWN_FOR;
     // The word in the address is not signed: with that of another kind the sentence would be
     // about a change that was not made.
-    let is_fresh = now.since(record.at) < SHOWN_FOR;
     is_fresh && record.things.iter().any(|thing| form.is_of(*thing))
 }
 

@@ -130,7 +130,7 @@ pub(crate) async fn form_within(
         let message = "Send the form as application/x-www-form-urlencoded.";
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    // A body that trickles must not hold its session's place for longer.
+    // A body that trickles must not hold its person's place for longer.
     let collected = tokio::time::timeout(FORM_TIME, Limited::new(body, bytes_max).collect()).await;
     let bytes: Bytes = match collected {
         Ok(Ok(collected)) => collected.to_bytes(),

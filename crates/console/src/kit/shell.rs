@@ -144,8 +144,9 @@ pub(crate) async fn render(
     headers.insert(OPENER_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(RESOURCE_POLICY, HeaderValue::from_static("same-origin"));
     headers.insert(PERMISSIONS_POLICY, HeaderValue::from_static(FEATURES));
-    // The path stays here, as it may be a link's. Under `no-referrer` browsers send `Origin:
-    // null` with our own forms, and those that do not send `Sec-Fetch-Site` could change nothing.
+    // The path stays here, as it may be a link's. Under `no-referrer` browsers send an `Origin`
+    // of `null` with our own forms, and those that do not send `Sec-Fetch-Site` could change
+    // nothing.
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("strict-origin"));
     // Balances grow old, and a secret is shown once: *back* must not find either in a cache.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

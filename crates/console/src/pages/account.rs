@@ -137,6 +137,7 @@ pub(crate) async fn send_role(
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
     let fields = form(&parts.headers, body).await?;
+    // Any text can be sent: only a role of the person that may be used here is found.
     let chosen = fields.raw("role");
     let chosen =
         roles(&request_origin, &signed_in).find(|authority| authority.to_string() == chosen);

@@ -43,6 +43,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let base = format!("/operations/{}", operation.id);
     let is_running = matches!(operation.phase, Phase::Leased);
     let is_stuck = record.situation == Situation::Stale;
+    // Once all of the charge is refunded, the form would refuse every amount.
     let is_charged = matches!(&operation.phase, Phase::Completed { usage, .. }
         if usage.charge > record.refunded);
     let may_cancel =

@@ -207,6 +207,7 @@ pub(crate) async fn send(
     let answer = relay(&visit.shared, request_origin.client, asked).await?;
     let (status, is_replayed) = (answer.status, answer.is_replayed());
     let body = answer.whole().await;
+    // After the last byte: before it the request may have no charge yet.
     let outcome = outcome(&visit, request_origin.client, &fields).await?;
     let mut page = first_page().action(true, "Another request key", PLAYGROUND);
     page = page.section(result(status, is_replayed)).section(facts(status, is_replayed, outcome));

@@ -119,6 +119,7 @@ fn shown(
     let pages = Pages::new(visit, "/usage", &visit.query);
     let all = sorted(&rows.rows, visit.query.get(SORT));
     let passed = pages.request()?.after.map_or(0, |PageCursor(rows)| rows);
+    // The report may be read anew between two pages, and have fewer rows then.
     let passed = usize::try_from(passed).unwrap_or(0).min(all.len());
     let shown: Vec<_> = all.iter().skip(passed).take(ROWS).copied().collect();
     let end = passed + shown.len();

@@ -80,6 +80,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
 /// The title, and what can be done.
 fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
     let (wallet, base) = (&record.wallet, format!("/wallets/{}", record.wallet.id));
+    // Closing is for good: no form changes the wallet afterwards.
     let may = |use_case| record.closed_at.is_none() && visitor.may(use_case);
     let is_suspended = wallet.suspended_at.is_some();
     let (suspend, resume) = (UseCase::WalletSuspend, UseCase::WalletResume);

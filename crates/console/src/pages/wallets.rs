@@ -64,6 +64,7 @@ async fn named(
 ) -> Result<ListPage<WalletRecord>, Failure> {
     let found = match visit.accounts().wallet(visit.principal(), reference).await {
         Err(AccountsError::NotFound(_wallet)) => None,
+        // The other fields hold, too: a row outside of them would contradict the form above it.
         found => Some(found?).filter(|record| filter.admits(record)),
     };
     Ok(ListPage::whole(found))

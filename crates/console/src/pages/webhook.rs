@@ -32,6 +32,8 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         visit.accounts().deliveries(visit.principal(), webhook, pages.request()?).await?;
     let names = Names::read(&visit, record.wallet.map(ResourceId::Wallet)).await?;
     let is_active = record.disabled.is_none();
+    // A path or a query may carry the receiver's secret: only those who may change it see more
+    // than its origin.
     let url =
         if visit.may(UseCase::WebhookUpdate) { record.url.0.clone() } else { origin(&record) };
     let rows = vec![

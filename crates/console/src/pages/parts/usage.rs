@@ -99,6 +99,7 @@ pub(crate) fn margin_tile(label: &str, total: &Totals, currency: Currency) -> Ti
 pub(crate) fn margin_share(total: &Totals, currency: Currency) -> Option<String> {
     let known = total.known()?;
     let whole = known.margin.plus(known.provider_cost).unwrap_or(known.margin);
+    // Of the revenue of these requests only: of all revenue, an unknown cost would count as zero.
     let share = percent(known.margin.get(), whole.get());
     Some(share.unwrap_or_else(|| cents(known.margin, currency)))
 }
@@ -143,6 +144,7 @@ pub(crate) fn series(
         let series = all.entry(second).or_insert_with(|| Series {
             name: name_of(second),
             href: second.and_then(&href),
+            // A period without a row is zero, and no gap in the drawing.
             values: vec![0; axis.len()],
         });
         let index = start(&row.group).and_then(|at| axis.index(at));

@@ -119,7 +119,7 @@ async fn low(visit: &Visit) -> Result<Option<Table>, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let low = visit.accounts().wallets(visit.principal(), low, request).await?;
     let empty = visit.accounts().wallets(visit.principal(), empty, request).await?;
-    // An empty wallet is below its own threshold, too: one row for both.
+    // An empty wallet may be below its own threshold, too: one row for both.
     let is_new = |it: &&WalletRecord| low.rows.iter().all(|known| known.wallet.id != it.wallet.id);
     let rows = low.rows.iter().chain(empty.rows.iter().filter(is_new)).map(low_row).collect();
     let head = ["Wallet", "Available", "On hold", "Low-balance alert"];
