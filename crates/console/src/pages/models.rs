@@ -106,6 +106,7 @@ fn cost_cells(
     route: &RouteOffer,
     (prices, now): (&[PriceVersion], Timestamp),
 ) -> [Cell; 3] {
+    // Not zero: the whole price would pass for margin.
     let Some(cost) = &route.cost else {
         return [Cell::Nothing, Cell::Nothing, Cell::text("not known")];
     };

@@ -153,6 +153,7 @@ fn framed(form: FormFrame, record: &PersonRecord) -> FormFrame {
 /// Outcome of a form that makes a link to hand over, which is shown once.
 fn linked(visit: &Visit, made: &InvitationWithLink, roles: &[Role]) -> FormOutcome {
     let Some(token) = &made.link else { return FormOutcome::done().next(address(made.person)) };
+    // The address at which these roles sign in, which need not be this listener's.
     let origin = visit.shared.options.address.origin_for(roles);
     let origin = origin.unwrap_or_else(|| visit.origin.clone());
     let link = format!("{origin}/link/{}", token.expose());

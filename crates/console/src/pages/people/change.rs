@@ -23,6 +23,7 @@ impl FormPage for RenewLink {
     }
 
     fn frame(&self, form: FormFrame) -> FormFrame {
+        // The link ends the password that its person has.
         FormFrame { is_grave: self.0.has_password, ..framed(form, &self.0) }
     }
 

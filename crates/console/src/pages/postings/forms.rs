@@ -51,6 +51,7 @@ impl FormPage for Deposit {
 fn reference(sent: &Submission) -> Result<Option<DepositReference>, Failure> {
     let source: Option<Source> = sent.fields.read(SOURCE)?;
     let id: Option<ExternalId> = sent.fields.read(REFERENCE)?;
+    // Both or neither: by the pair a payment from outside is booked once, however it comes.
     match (source, id) {
         (None, None) => Ok(None),
         (Some(source), Some(id)) => {
