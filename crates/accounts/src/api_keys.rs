@@ -61,6 +61,8 @@ pub struct ApiKeyRecord {
     pub counters: CounterSnapshot,
 }
 
+// All or none, in one transaction: while it runs, other changes wait for its locks. The command
+// line cuts a longer file into requests of this size.
 /// Most keys that one request issues.
 const KEYS_MAX: usize = 100;
 
@@ -78,6 +80,8 @@ impl Accounts {
         orders: &[KeyOrder],
     ) -> Result<Outcome<Vec<IssuedApiKey>>> {
         principal.authorize(UseCase::ApiKeyIssue)?;
+        // The role first, then the wallet, and only then the body: a caller without the right
+        // learns neither that the wallet exists nor how its keys are judged.
         let wallet = self.reachable_wallet(principal, wallet).await?;
         if orders.is_empty() || orders.len() > KEYS_MAX {
             return Err(AccountsError::Invalid {
@@ -88,6 +92,8 @@ impl Accounts {
         Self::want_reason_of_operator(principal, UseCase::ApiKeyIssue, request)?;
         let models = orders.iter().filter_map(|order| order.grant.models.as_ref());
         self.refuse_unoffered(principal, request, models).await?;
+        // Made before the command, although a repetition throws them away: the transaction must not
+        // wait for randomness, and stores verifiers only.
         let mut made = Vec::with_capacity(orders.len());
         for order in orders {
             made.push(self.new_key(wallet.wallet.id, order)?);
@@ -227,6 +233,8 @@ impl Accounts {
             Reference::Id(id) => self.book.api_key(ApiKeyId::from(*id)).await?,
             Reference::Name(name) => {
                 let wallet = wallet.or(principal.only_wallet());
+                // Names are unique within a wallet only. The first of several would be another
+                // customer's key, so an ambiguous name is an error and not a choice.
                 let mut named = self.book.api_keys_named(name.as_str(), wallet).await?;
                 if named.len() > 1 {
                     return Err(AccountsError::Ambiguous(ResourceKind::ApiKey));
@@ -256,6 +264,8 @@ impl Accounts {
         let Some(unknown) = lists.flatten().find(|entry| !offered.contains(*entry)) else {
             return Ok(());
         };
+        // The request key is looked up only for a list that is about to be refused: the usual
+        // change costs no statement more.
         let message = format!(
             "this list cannot be granted: there is no model {unknown} in the configuration; GET /admin/v1/models and `holdfast model list` list \
              the models"
@@ -305,6 +315,8 @@ impl Accounts {
         use_case: UseCase,
         request: &Request,
     ) -> Result<()> {
+        // A holder's own key needs no reason. A change of another's key is shown to its holder in
+        // the audit log, and has to explain itself there.
         let is_own = principal.role.is_holder() || *principal == Principal::local();
         if is_own { Ok(()) } else { Self::want_reason(use_case, request) }
     }

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use crate::origin::Listener;
 
+// Every unknown address adds an entry: without a bound a flood of made-up ones fills the memory.
 /// Entries of each map.
 const ENTRIES_MAX: usize = 10_000;
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -149,6 +150,8 @@ impl FailedAttempts {
         let mut counts = self.counts();
         let of_client = remembered(&counts.clients, &(subject, client), attempt, now);
         let is_stranger = matches!(client, AttemptClient::Stranger(_));
+        // A known browser is not held up by the count of its address: a stranger could otherwise
+        // keep a person from signing in with thirty wrong guesses.
         let of_email = remembered(&counts.emails, &subject, attempt, now).filter(|_| is_stranger);
         let closed = of_client.into_iter().chain(of_email).map(|it| it.closed_until).max();
         let pause = closed.map(|closed| closed.saturating_duration_since(now));
@@ -156,6 +159,8 @@ impl FailedAttempts {
             return Err(pause);
         }
         let failures = of_client.map_or(0, |count| count.failures);
+        // Six doublings are 64 s, the first value above the bound; a larger shift would have the
+        // same result.
         let pause = Duration::from_secs(1_u64.checked_shl(failures.min(6)).unwrap_or(u64::MAX));
         let after = AttemptCount {
             failures: failures.saturating_add(1),
@@ -167,6 +172,8 @@ impl FailedAttempts {
         let email = is_stranger.then(|| {
             let failures = of_email.map_or(0, |count| count.failures).saturating_add(1);
             let pause = if failures >= HOURLY_MAX { PAUSE_ABOVE } else { Duration::ZERO };
+            // The hour runs from its first failure and is not extended: else one guess per minute
+            // would keep the bound in force for as long as an attacker likes.
             let forgotten_at = of_email.map_or(now + HOUR, |count| count.forgotten_at);
             let closed_until = now + pause;
             let after = AttemptCount { failures, closed_until, forgotten_at, password_set_at };
@@ -192,6 +199,9 @@ impl AttemptReservation<'_> {
     /// Forgets the failures of the client: the password was right.
     pub(crate) fn succeed(self) {
         let key = (self.attempt.subject, self.attempt.client);
+        // Only this client's count: a success in one place does not vouch for the guesses of
+        // others. `Drop` takes the failure of the address back; it locks again, so no guard may
+        // live until then.
         self.attempts.counts().clients.remove(&key);
     }
 }
@@ -218,6 +228,8 @@ fn remembered<K: Ord>(
     now: Instant,
 ) -> Option<AttemptCount> {
     let is_of_now = |count: &&AttemptCount| {
+        // A count of the password before ends here, or a person with a new password would wait for
+        // the guesses at the old one.
         count.forgotten_at > now && count.password_set_at >= attempt.password_set_at
     };
     counts.get(key).filter(is_of_now).copied()
@@ -230,6 +242,7 @@ fn put<K: Ord + Copy>(
     now: Instant,
 ) {
     if counts.len() >= ENTRIES_MAX && !counts.contains_key(&key) {
+        // Only when full, because it walks the whole map under the lock.
         counts.retain(|_key, count| count.forgotten_at > now);
         let first = counts.iter().min_by_key(|(_key, count)| count.forgotten_at);
         if let Some(first) = first.map(|(key, _count)| *key).filter(|_| counts.len() >= ENTRIES_MAX)
@@ -243,6 +256,8 @@ fn put<K: Ord + Copy>(
 /// Takes one failure back: the whole change, unless another attempt came after it.
 fn take_back<K: Ord>(counts: &mut BTreeMap<K, AttemptCount>, key: K, change: CountChange) {
     let Some(count) = counts.get_mut(&key) else { return };
+    // Another attempt was counted meanwhile: its pause stays, and restoring the count of before
+    // would forgive it.
     if *count != change.after {
         count.failures = count.failures.saturating_sub(1);
         return;

@@ -36,6 +36,8 @@ impl Accounts {
         let known = known.filter(|known| !known.has_ended());
         let known = known.ok_or(AuthenticationError::Invalid)?;
         let made_with = known.credential.server_secret;
+        // By the secret that the credential was made with: if the configuration no longer lists it,
+        // all keys of it are refused.
         let secret = self.secrets.iter().find(|secret| secret.id() == made_with);
         let is_proven = secret.is_some_and(|secret| {
             secret.admin_verifier(&bearer.secret) == known.credential.verifier

@@ -66,6 +66,7 @@ impl Default for CreationRates {
 
 impl CreationRates {
     pub(crate) fn new(per_minute: u32) -> Self {
+        // At least one: `time_of` divides by it.
         Self { per_minute: per_minute.max(1), full_at: Mutex::default() }
     }
 
@@ -87,6 +88,8 @@ impl CreationRates {
             return Err(excess);
         }
         if buckets.len() >= WALLETS_MAX {
+            // A full bucket and an absent one are the same, so only full ones are forgotten: to
+            // drop another would give its owner a minute's creations anew.
             buckets.retain(|_owner, full_at| *full_at > now);
         }
         buckets.insert(owner, after);

@@ -123,6 +123,7 @@ impl PagedList {
         }
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(cursor).ok()?;
         let (nonce, sealed) = bytes.split_first_chunk::<NONCE_LEN>()?;
+        // A cursor does not name its key: a server has few secrets, and each fails at its tag.
         let place = self.keys.0.iter().find_map(|key| {
             let mut sealed = sealed.to_vec();
             let nonce = Nonce::assume_unique_for_key(*nonce);

@@ -111,6 +111,8 @@ impl Accounts {
 
     fn export_place(&self, principal: &Principal) -> Result<Place> {
         let actor = principal.actor;
+        // Held by the file until its last byte or its reader is gone, and not only until the first
+        // page: the slow reader is the one that must not take a second place.
         self.exports.enter(actor).ok_or(AccountsError::ExportInProgress(actor))
     }
 }

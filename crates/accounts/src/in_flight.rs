@@ -59,6 +59,8 @@ impl InFlight {
     #[must_use]
     pub fn enter(&self, actor: ActorId) -> Option<Place> {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        // A map of counts is whole after a panic. A refused actor has an entry already, so none is
+        // left over.
         let count = counts.entry(actor).or_insert(0);
         if *count >= self.most {
             return None;
@@ -73,6 +75,8 @@ impl Drop for Place {
         let mut counts = self.counts.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Entry::Occupied(mut count) = counts.entry(self.actor) {
             *count.get_mut() = count.get().saturating_sub(1);
+            // Removed at zero: the map has only actors with requests on the way, and needs no other
+            // bound.
             if *count.get() == 0 {
                 count.remove();
             }

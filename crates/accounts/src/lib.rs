@@ -333,6 +333,8 @@ impl Accounts {
         request: &Request,
         action: AccountAction,
     ) -> Result<AccountReceipt> {
+        // Outside the transaction: a flood of creations is refused before it takes a connection and
+        // locks.
         let taken = self.take_creations(principal, request, &action).await?;
         let command = AccountCommand {
             bounds: self.bounds,
@@ -348,6 +350,8 @@ impl Accounts {
         } else {
             self.book.administer(&command, secret).await
         };
+        // Not for an unknown outcome: the change may have been made, and would then cost no
+        // creation.
         if let Some((owner, creations)) = taken
             && done.as_ref().map_or_else(is_refusal, |receipt| receipt.replayed)
         {
@@ -367,12 +371,14 @@ impl Accounts {
         let is_counted = !request.dry_run && principal.actor != ActorId::Local;
         let made = creations::of(action).filter(|_made| is_counted);
         let Some((owner, creations)) = made else { return Ok(None) };
+        // The rate before the request key: only a request that it would refuse costs the look-up.
         let Err(wait) = self.creations.take(owner, creations, Instant::now()) else {
             return Ok(made);
         };
         if self.book.request_record(principal.actor, request.key).await?.is_some() {
             return Ok(None);
         }
+        // Rounded up: a caller that waits exactly the announced seconds must find room.
         let seconds = wait.as_millis().div_ceil(1_000);
         Err(AccountsError::TooManyCreations {
             retry_after: u16::try_from(seconds).unwrap_or(u16::MAX),

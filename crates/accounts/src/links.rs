@@ -1,7 +1,16 @@
-//! One-time links: any number of views, one use.
+//! Links of people, each for one use: an invitation, a new password, the first owner.
 //!
-//! Every fault of a link has the same answer: it is not valid any more. A link is used by its person, and by
-//! its id as the request key: a second use is a repetition, and refused.
+//! ```text
+//! open_link ─▶ open by the database's clock? ─▶ hash of the password ─▶ command, request key = id of the link
+//!     └─ unknown, used, expired: NotValid          (off the transaction)     └─ bound before: NotValid
+//! ```
+//!
+//! A link may be viewed any number of times, because mail scanners and browsers fetch it, and is used once: its id is
+//! the request key of its use, so of two uses at once one is a repetition, and refused. Every fault of a link has the
+//! same answer, which does not reveal whether it existed. A person with a password uses it signed in: a stolen link
+//! is of no use without the password.
+//!
+//! Never in here: a token in an error or a row. The store has its hash.
 
 use holdfast_domain::admin::{
     AccountAction, AccountRefusal, EmailAddress, KnownLink, LinkPurpose, PasswordHash,
@@ -124,6 +133,8 @@ impl Accounts {
         let (known, link) = self.open_link(token).await?;
         let person = known.record.person.id;
         let is_signed_in = signed_in == Some(person);
+        // Hashed before the command, which decides by the same facts once more: its transaction
+        // must not last as long as a hash. An invented token has ended above and costs none.
         let hash = match (known.record.requires_sign_in(link.purpose), password) {
             (true, _) if !is_signed_in => return Err(LinkError::SignInFirst),
             (true, _) => None,
@@ -151,6 +162,8 @@ impl Accounts {
         password: &Password,
     ) -> Result<UsedLink, LinkError> {
         let (known, link) = self.open_link(token).await?;
+        // The link of an invitation has an address already: by this way its bearer would choose
+        // another one.
         if link.purpose != LinkPurpose::FirstOwner {
             return Err(LinkError::NotValid);
         }
@@ -182,6 +195,8 @@ impl Accounts {
         if signed_in == Some(person) {
             return signed_in;
         }
+        // Counted and slowed down as a sign-in is: a used link must not become a place to guess
+        // passwords.
         let email = known.record.person.email?;
         let known = self.book.password_of(&email).await.ok()?;
         let attempt = attempt(origin, email.as_str(), known.as_ref(), None);
@@ -192,6 +207,8 @@ impl Accounts {
     async fn open_link(&self, token: &LinkToken) -> Result<(KnownLink, PersonLink), LinkError> {
         let known = self.book.known_link(&token.hash()).await.map_err(AccountsError::from)?;
         let known = known.ok_or(LinkError::NotValid)?;
+        // By the database's clock, which the transaction judges by too: a link that looks open here
+        // and is refused there would show a form that cannot succeed.
         let open = known.record.open_links(known.now).find(|link| link.id == known.link.id);
         let link = open.cloned().ok_or(LinkError::NotValid)?;
         Ok((known, link))

@@ -96,6 +96,8 @@ pub struct FailedSignIns {
 impl Notes {
     pub(crate) fn add_failure(&self, person: Option<PersonId>, address: IpAddr) {
         let mut state = self.state();
+        // The finest row that has room: first the address group goes, then the person, and the
+        // count never.
         let apart = Pair { person, group: Some(address_group(address)) };
         let of_person = Pair { person, group: None };
         let pair = [apart, of_person].into_iter().find(|pair| state.has_room(pair));
@@ -107,6 +109,8 @@ impl Notes {
     /// True if a read waits for its row, or was written within the day.
     fn has_read(&self, read: &Read, now: Instant) -> bool {
         let mut state = self.state();
+        // By the clock of this process: most reads end here, and must not cost a statement for the
+        // database's.
         if state.day_end.is_some_and(|end| end <= now) {
             state.day_end = None;
             state.forget_day();
@@ -140,6 +144,8 @@ impl Notes {
         let mut state = self.state();
         let hour = now.as_micros().div_euclid(HOUR_MICROS);
         let before = state.hour.replace(hour);
+        // Of the pair's first failure the row is written at once, for a person who looks on; the
+        // others wait for the hour, so that a guesser does not write a row per guess.
         let is_over = is_last || before.is_some_and(|before| before != hour);
         let mut taken = Vec::new();
         for (pair, failures) in &mut state.failures {
@@ -175,6 +181,8 @@ impl Notes {
             state.forget_day();
         }
         if state.written.len() > WRITTEN_MAX {
+            // Forgetting is safe: a read that is noted again has the same request key, and the
+            // store answers it as a repetition.
             state.written.clear();
         }
         let rest = DAY_MICROS.saturating_sub(at.as_micros().rem_euclid(DAY_MICROS));
@@ -257,6 +265,8 @@ impl Accounts {
         }
         let now = self.book.clock().await?;
         self.write_reads(now).await?;
+        // Taken out before they are written, so that the lock is not held across the writes; each
+        // that is not written goes back.
         let taken = self.notes.take_failures(now, is_last);
         for (written, failed) in taken.iter().enumerate() {
             let note = Note::failed_sign_ins(failed.person, failed.attempts);
@@ -279,10 +289,12 @@ impl Accounts {
             let (by, of) = (actor.to_string(), thing.to_string());
             let (day, kind) = (day.to_be_bytes(), use_case.label().as_bytes());
             let digest = digest(&[b"read", &day, by.as_bytes(), kind, of.as_bytes()]);
+            // Derived, not random: nodes that note the same read write one row between them.
             let [key @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = digest;
             let note = Note::read(use_case, thing);
             let command = command(actor, address, (CommandKey::from_bytes(key), digest), note);
             self.book.administer(&command, self.writing_secret()?).await?;
+            // Only after its commit: a read that is marked before it would be lost with the write.
             self.notes.is_written(read);
         }
         Ok(())

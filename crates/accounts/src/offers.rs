@@ -36,6 +36,8 @@ impl Accounts {
         let mut models = self.offers.as_ref().map(|offers| offers.models()).unwrap_or_default();
         let shows_routes = principal.sees_routes();
         if !shows_routes {
+            // Removed here and not hidden by a view: each interface would otherwise have to
+            // remember it.
             models.iter_mut().for_each(|model| model.routes.clear());
         }
         let shows_costs = principal.sees_costs();

@@ -150,6 +150,8 @@ impl Accounts {
         id: OperationId,
         end: AskedEnd,
     ) -> Result<Outcome<OperationRecord>> {
+        // Reach before the row of the audit log: else a holder could leave rows about others'
+        // operations.
         let found = self.reachable_operation(principal, id).await?;
         let use_case = match end {
             AskedEnd::Cancel => UseCase::OperationCancel,

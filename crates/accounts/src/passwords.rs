@@ -27,6 +27,9 @@ use holdfast_domain::private::Private;
 use self::turns::Turns;
 pub(crate) use self::turns::{Lane, WAITING_MAX};
 
+// Part of every stored hash, which is verified by its own costs: other values here are for new
+// hashes only. `is_proven` without a hash computes with these, so the two differ in time if they
+// are changed.
 /// Memory of a hash, in KiB, and its passes and lanes.
 const COSTS: (u32, u32, u32) = (19_456, 2, 1);
 const SALT_LEN: usize = 16;
@@ -92,10 +95,14 @@ impl PasswordHasher {
     ) -> Result<bool, HashError> {
         let (password, hash) = (password.clone(), hash.cloned());
         let verify = move || match hash {
+            // A hash that cannot be read and a wrong password are one answer here: the person sets
+            // another one.
             Some(hash) => {
                 let proven = argon2()?.verify_password(password.0.as_bytes(), hash.expose());
                 Ok(proven.is_ok())
             }
+            // Without a person the same work is done, or the time would show which addresses have
+            // one.
             None => hashed(&password).map(|_hash| false),
         };
         self.compute(lane, verify).await?
@@ -114,6 +121,7 @@ impl PasswordHasher {
             drop(turn);
             done
         });
+        // A panic of the computation is a failure, never a verdict: the attempt is taken back.
         done.await.map_err(|error| HashError::Failed(Box::new(error)))
     }
 }

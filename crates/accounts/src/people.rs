@@ -1,7 +1,14 @@
-//! People: invited, listed, ended. An administrator grants and ends only roles that they have.
+//! People: invited, listed, ended.
 //!
-//! A holder's administrator sees of people only their roles in the one wallet: a person without a role there is
-//! not found.
+//! An administrator grants and ends only roles that they have. The rule is judged here for the caller and again in
+//! the transaction, because the roles of both may change in between: the action carries the rights of its grantor.
+//!
+//! A holder's administrator sees of people only their roles in the one wallet: a person without a role there is not
+//! found, and 404 comes before 403. A repetition is answered from its request key before that look-up, because the
+//! change may have ended all that the person had there.
+//!
+//! Never in here: the token of a link in an answer to a repetition, or the end of the last owner, which the
+//! transaction refuses.
 
 use holdfast_domain::PersonId;
 use holdfast_domain::admin::listing::{Page, PageRequest, PersonFilter};
@@ -51,6 +58,7 @@ impl Accounts {
         principal.authorize(UseCase::PersonRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
             (Some(own), Some(asked)) if own != asked => {
+                // Empty and not refused: an error would reveal whether a wallet of this id exists.
                 return Ok(Page::empty());
             }
             (own, asked) => own.or(asked),
@@ -81,6 +89,8 @@ impl Accounts {
         refuse_unsound(offered)?;
         if let Reach::Wallet(wallet) = new.reach {
             principal.reach(wallet, ResourceKind::Wallet)?;
+            // Reach before the look-up: for a holder another's wallet and an invented one have the
+            // same answer.
             let found = self.book.wallet_record(wallet).await?;
             found.ok_or(AccountsError::NotFound(ResourceKind::Wallet))?;
         }
@@ -106,6 +116,9 @@ impl Accounts {
     ) -> Result<Outcome<InvitationWithLink>> {
         principal.authorize(UseCase::PersonLink)?;
         self.refuse_unseen(principal, request, person).await?;
+        // Carried by the action and judged in its transaction: the roles of the person may change
+        // between this check and the write, and a link to more rights than the grantor has must not
+        // come about.
         let grantor = principal.authority();
         let (link, token) = new_link()?;
         let action = PersonAction::RenewLink { person, grantor, link };
@@ -124,6 +137,8 @@ impl Accounts {
         principal.authorize(UseCase::PersonEnd)?;
         if principal.only_wallet().is_some() {
             self.refuse_unseen(principal, request, person).await?;
+            // After the look-up, so that 404 comes before 403: a refusal for each id would list the
+            // people of other wallets.
             let use_case = UseCase::PersonEnd;
             return Err(AccountsError::Forbidden { use_case, role: principal.role });
         }
@@ -167,6 +182,7 @@ impl Accounts {
         person: PersonId,
     ) -> Result<()> {
         let is_seen_by_all = principal.only_wallet().is_none();
+        // Awaited only if it decides: a future that is dropped unpolled sends no statement.
         let binding = self.book.request_record(principal.actor, request.key);
         if is_seen_by_all || binding.await?.is_some() {
             return Ok(());
@@ -194,6 +210,7 @@ impl Accounts {
         let person_of =
             |thing: &ResourceId| if let ResourceId::Person(id) = thing { Some(*id) } else { None };
         let person = done.things.iter().find_map(person_of).unwrap_or(named);
+        // The token of a repetition was made here and is in no row: shown, it would open nothing.
         let link = Some(token).filter(|_| !request.dry_run && !done.replayed);
         Ok(Outcome { thing: InvitationWithLink { person, link }, replayed: done.replayed })
     }
@@ -210,6 +227,8 @@ impl Accounts {
         let action = PersonAction::InviteFirstOwner { new, link };
         match self.create_link(&local, &request, action, token).await {
             Ok(told) => Ok(told.thing.link),
+            // Judged in the transaction and not read before it: of two processes that start at once
+            // on a new database, one could otherwise make a link after the other's owner exists.
             Err(AccountsError::Refused(AccountRefusal::OwnerExists)) => Ok(None),
             Err(error) => Err(error),
         }

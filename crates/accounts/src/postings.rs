@@ -1,5 +1,13 @@
-//! Postings: deposits, adjustments and refunds. The id of a posting is its request key, so that the
-//! same request through any door, with any key, is the same posting.
+//! Postings: deposits, adjustments and refunds.
+//!
+//! The id of a posting is its request key. So the same request through any interface, under any key of any principal,
+//! is the same posting: a payment is credited once, even if its sender has changed its admin key since. The same id
+//! with other contents is a conflict, and is answered with the posting that has it, if its wallet is in reach.
+//!
+//! Amounts, balances and the allowance of support are judged in the transaction that writes, after the request key
+//! was found free: a repetition is answered even if a limit has changed since.
+//!
+//! Never in here: a change of a balance without a posting, or a name of an operator's actor for a holder.
 
 use holdfast_domain::admin::listing::{Page, PageRequest, PostingFilter, PostingListing};
 use holdfast_domain::admin::{
@@ -105,6 +113,7 @@ impl Accounts {
         let new =
             NewPosting { posting, details: order.details, allowance, currency: order.currency };
         let refunded = self.post(principal, request, new).await?;
+        // Once per refund: counted for a repetition too, the metric would exceed the ledger.
         if !refunded.replayed && !request.dry_run {
             count_refund(&found, order.amount);
         }
@@ -169,6 +178,8 @@ impl Accounts {
             // The request key is the posting's id: the posting found is more precise than the conflict.
             Err(AccountsError::Refused(AccountRefusal::RequestKeyConflict)) => {
                 let known = self.book.posting(offered.posting.id).await?;
+                // The ids of all wallets are in one space: beyond the reach only the conflict is
+                // shown, never another customer's payment.
                 let known = known.filter(|known| principal.reach.covers(known.wallet));
                 let conflict = AccountRefusal::RequestKeyConflict;
                 let refusal = known.map_or(conflict, AccountRefusal::PostingConflict);
@@ -216,6 +227,8 @@ fn posting(
     kind: PostingKind,
     amount: Micros,
 ) -> Result<Posting> {
+    // One id for one request key, whichever interface sends it: a payment that was credited over
+    // HTTP and is repeated at the command line finds itself.
     let id = PostingId::from_bytes(request.key.to_bytes());
     Posting::new(id, wallet, kind, amount).map_err(|BadPosting| AccountsError::Invalid {
         field: "amount_micros",

@@ -45,6 +45,8 @@ impl Principal {
     /// A person who acts on their own behalf, such as by taking up a link: no use case that requires a role is
     /// open to this principal.
     pub(crate) const fn acting_person(id: PersonId) -> Self {
+        // The narrowest role, because none is used: the link is the right, and the transaction
+        // judges that.
         let (actor, role, reach) = (ActorId::Person(id), Role::HolderViewer, Reach::All);
         Self { actor, role, reach, ends_at: None, address: None }
     }

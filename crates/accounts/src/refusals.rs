@@ -22,6 +22,8 @@ pub(crate) struct RefusalCounts(Mutex<BTreeMap<(ActorId, UseCase), u64>>);
 impl RefusalCounts {
     fn add(&self, actor: ActorId, use_case: UseCase, attempts: u64) {
         let mut counts = self.counts();
+        // A full map still counts the pairs that it has: a flood of new ones must not stop their
+        // figures.
         if counts.len() < PAIRS_MAX || counts.contains_key(&(actor, use_case)) {
             let count = counts.entry((actor, use_case)).or_insert(0);
             *count = count.saturating_add(attempts);
@@ -57,6 +59,8 @@ impl Accounts {
             return Ok(refused);
         }
         if let Err(error) = self.book.count_refused(&refused).await {
+            // Added to those since, which may have filled the map: the counts are statistics, and
+            // the log of requests has each.
             for RefusedAttempts { actor, use_case, attempts } in refused {
                 self.refusals.add(actor, use_case, attempts);
             }

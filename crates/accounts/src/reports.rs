@@ -55,6 +55,8 @@ impl Accounts {
         }
         let wallet = query.filter.wallet;
         if wallet.is_some_and(|id| principal.reach(id, ResourceKind::Wallet).is_err()) {
+            // An empty report, as of a wallet without usage: an error would reveal that the wallet
+            // exists.
             return Ok(UsageReport { rows: Vec::new(), shows_costs });
         }
         let rows = self.book.usage(query).await.map_err(|error| match error {
@@ -108,6 +110,8 @@ impl Accounts {
             period: Period { from: Some(month.window(now)), to: month.window_end(now) },
             rows_max: None,
         };
+        // By the report and not by a sum of its own: the figures of the key's page and of the
+        // report cannot disagree.
         let report = self.usage(principal, query).await?;
         // A wallet has one currency, so a month of it is one row.
         Ok(Some(report.rows.first().map_or(Micros::ZERO, |row| row.totals.exposure)))
@@ -157,6 +161,7 @@ impl Accounts {
 
 /// Cursor of the page before an entry: a moment, or a number below zero.
 fn cursor(place: EntryPlace) -> PageCursor {
+    // Moments are positive, so the sign separates the two kinds: a cursor has room for one number.
     PageCursor(match place {
         EntryPlace::Moment(at) => at.as_micros(),
         EntryPlace::Number(number) => number.saturating_neg(),
@@ -184,6 +189,8 @@ fn from_whole_place(mut statement: Statement, limit: u32) -> Option<Statement> {
         return None;
     }
     for entry in statement.entries.drain(..count) {
+        // The balances of a shortened page still join: its opening is the balance after the last
+        // entry cut off.
         statement.opening = entry.after;
         statement.omitted = statement.omitted.saturating_add(1);
     }

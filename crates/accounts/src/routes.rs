@@ -48,6 +48,8 @@ impl AttemptSums {
                 }
                 AttemptOutcome::Refused => sums.refused = sums.refused.saturating_add(row.attempts),
                 AttemptOutcome::Answered => sums.latencies.add(&row.latencies),
+                // Ended by the gateway or its caller: neither a failure of the route nor a whole
+                // latency.
                 AttemptOutcome::Cut => {}
             }
             sums.first_token.add(&row.first_token);
@@ -58,7 +60,10 @@ impl AttemptSums {
     /// Failed attempts in a thousand, without refusals of requests; `None` without an attempt.
     #[must_use]
     pub fn failed_per_mille(&self) -> Option<u64> {
+        // Refusals count against no route: a caller with malformed requests would make a healthy
+        // one look ill.
         let judged = self.attempts.saturating_sub(self.refused);
+        // Rounded down: 1,000 appears only if every judged attempt failed.
         (judged > 0).then(|| self.failed.saturating_mul(1_000) / judged)
     }
 }

@@ -110,6 +110,8 @@ impl Accounts {
         found.extend(of_key);
         found.extend(self.matches_of_text(principal, term, limit).await?);
         let mut seen = BTreeSet::new();
+        // Before the matches are counted: `has_more` must not count resources that the reader may
+        // not see.
         found.retain(|it| is_readable(principal, it) && seen.insert(it.thing));
         let readable = found.len();
         let mut of_kinds: BTreeMap<&str, u32> = BTreeMap::new();
@@ -128,6 +130,8 @@ impl Accounts {
     /// The refused request of a whole `x-request-id`.
     async fn refusal_of_id(&self, principal: &Principal, term: &str) -> Result<Option<SearchHit>> {
         let Ok(id) = Uuid::try_parse(term) else { return Ok(None) };
+        // No match, and no error: a refusal would reveal that the term has the form of a request's
+        // id.
         if !principal.role.may(UseCase::RefusalRead) {
             return Ok(None);
         }
@@ -171,6 +175,8 @@ impl Accounts {
         }
         let keys = self.book.api_key_ids(principal.only_wallet(), limit.saturating_add(1)).await?;
         if u64::try_from(keys.len()).unwrap_or(u64::MAX) > limit {
+            // Not under the first keys only: an operation of a later one would be reported as not
+            // existing.
             return Ok((Vec::new(), true));
         }
         let ids = keys.into_iter().map(|key| OperationId::of(key, request_key)).collect();

@@ -1,8 +1,16 @@
 //! Sign-in, and the sessions that it begins.
 //!
-//! A wrong password, an unknown address and a person without a password have the same answer, and cost the same
-//! hash. A session has one of its person's roles in use; a role that ends takes the sessions that use it along.
-//! Each change of the password or of the role in use gives a session another token.
+//! ```text
+//! address ─▶ password's hash, mark ─▶ attempt counted ─▶ argon2id ─▶ session written ─▶ session read ─▶ token
+//!              (None: same cost)        (pause: Slow)      (its turn)    (password unchanged?)
+//! ```
+//!
+//! A wrong password, an unknown address and a person without a password have the same answer, and cost the same hash.
+//! A session has one of its person's roles in use; a role that ends takes the sessions that use it along. Each change
+//! of the password or of the role in use gives a session another token: a copy of the one before is worth nothing.
+//!
+//! Never in here: a session without a proof of the password, a token in a row (the store has its hash), or a failure
+//! that locks a person out ([`crate::attempts`]).
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -25,6 +33,8 @@ use crate::{
     Accounts, AccountsError, Password, Principal, Request, ResourceKind, Result, SignInOrigin,
 };
 
+// A page sends several requests: noted at each of them, a session would cost a write per request. A
+// minute is exact enough for an idle time of hours, and for a person who looks through the list.
 /// Age at which the last request of a session is noted anew.
 const TOUCHED_EVERY: Duration = Duration::from_secs(60);
 
@@ -139,6 +149,9 @@ impl Accounts {
         // One of before the rule of addresses is in its row as it was typed.
         let email = EmailAddress::known(email);
         let written = email.as_ref().map_or("", EmailAddress::as_str);
+        // No early return for an unknown address: from here on it costs the same look-ups and the
+        // same hash, so that neither the answer nor its time reveals which addresses have an
+        // account.
         let known = match &email {
             Some(email) => self.book.password_of(email).await?,
             None => None,
@@ -149,6 +162,8 @@ impl Accounts {
         // The broadest one: the person may choose another one later.
         let first = known.grants.iter().map(|grant| grant.authority).min_by_key(|it| it.role);
         let authority = first.ok_or(SignInError::Wrong)?;
+        // Made only after the proof, and never taken from the browser: a token that a stranger has
+        // planted there before the sign-in opens no session.
         let token = SessionToken::new(random()?);
         let address = Private(origin.address.to_string());
         let new = NewSession {
@@ -160,6 +175,8 @@ impl Accounts {
             password: known.hash.clone(),
         };
         self.book.begin_session(&new).await?;
+        // Read back, not assumed: the hash took its time, and a session that a changed password or
+        // an ended role has taken along must not be answered as a success.
         let signed_in = match self.session(&token, origin.address).await {
             Ok(signed_in) => signed_in,
             // The password or the role was changed while it was proven.
@@ -169,6 +186,8 @@ impl Accounts {
         let mark = match mark {
             Some(mark) => {
                 let touched = self.book.touch_browser_mark(&mark.hash(), &address).await;
+                // The session has begun. An error here would hide its token, and the person would
+                // begin another one.
                 if let Err(error) = touched {
                     tracing::warn!(%error, "the use of a browser's mark was not written");
                 }
@@ -230,6 +249,8 @@ impl Accounts {
         password: &Password,
         known: Option<KnownPassword>,
     ) -> Result<KnownPassword, SignInError> {
+        // Before the hash, which is the slow step: counted after it, as many guesses as run in
+        // parallel would all be judged within one pause.
         let reserved = self.attempts.reserve(attempt, Instant::now());
         let reserved = reserved.map_err(|retry_after| SignInError::Slow { retry_after })?;
         let hash = known.as_ref().map(|known| &known.hash);
@@ -239,6 +260,8 @@ impl Accounts {
             return Ok(known);
         }
         reserved.keep();
+        // Only a verdict is noted. A refusal for a pause or a full room returns above: no password
+        // was tried.
         self.notes.add_failure(known.map(|known| known.person), address);
         Err(SignInError::Wrong)
     }
@@ -262,6 +285,7 @@ impl Accounts {
             session.address = Private(address.clone());
             self.book.touch_session(session.id, &session.address).await?;
         }
+        // With the role in use only: a person with several roles does not act with the sum of them.
         let principal = Principal::of_person(known.person.id, session.authority, Some(address));
         Ok(SignedIn { principal, person: known.person, session, grants: known.grants, now })
     }
@@ -325,6 +349,7 @@ impl Accounts {
         if !signed_in.grants.iter().any(|grant| grant.authority == authority) {
             return Err(AccountsError::NotFound(ResourceKind::Grant));
         }
+        // Another token for other rights: a copy of the old one must not gain the broader role.
         let token = SessionToken::new(random_bits()?);
         self.book.use_authority(signed_in.session.id, authority, &token.hash()).await?;
         Ok(token)
@@ -347,6 +372,8 @@ impl Accounts {
         // Guesses in a session are slowed down as those before it are, under a count of the session.
         let email = signed_in.person.email.as_ref().map_or("", EmailAddress::as_str);
         let known = self.book.password_of_person(person).await?;
+        // The lane of a stranger is left out: the session has proven the person, and a crowd that
+        // signs in must not keep them from the change of their password.
         let (attempt, _lane) = attempt(origin, email, known.as_ref(), None);
         let lane = Lane::of_known(person.to_bytes());
         let attempt = (attempt.by_known(&session.to_bytes()), lane);
@@ -355,6 +382,8 @@ impl Accounts {
         let token = SessionToken::new(random()?);
         let kept = (session, token.hash());
         let set = new.clone();
+        // With the hash that was proven: the transaction compares it, or of two changes at once the
+        // later one would rest on a password that is not in force any more.
         let action = PersonAction::ChangePassword { person, old: known.hash, new, kept };
         let request = Request::own(&[b"change password", &person.to_bytes()]);
         let action = AccountAction::Person(action);
@@ -363,6 +392,8 @@ impl Accounts {
                 let mark = self.mark_browser(person, &set, origin.address).await;
                 Ok(RenewedSession { token, mark })
             }
+            // Changed by another session meanwhile, or ended: the proof is of a state that is gone,
+            // so the answer is that of a wrong password.
             Err(AccountsError::Refused(
                 AccountRefusal::PasswordChanged
                 | AccountRefusal::NoPerson

@@ -49,6 +49,8 @@ impl Name {
     /// A [`BadName`].
     pub fn sought(text: &str) -> Result<Self, BadName> {
         match text.parse::<Self>() {
+            // As it was typed: a row of before the rule may have no normal form, and would not be
+            // found by one.
             Ok(_) | Err(BadName::Unprintable(_)) if was_accepted(text, Self::CHARS_MAX) => {
                 Ok(Self { normal: text.to_owned(), typed: text.to_owned() })
             }

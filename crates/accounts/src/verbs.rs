@@ -1,8 +1,11 @@
 //! Verbs of one shape: a change of one resource that takes only a reason, whose answer is the resource.
 //!
 //! A verb is a row of [`VERBS`]. The API has one handler for all rows, the console one form, and the command line one
-//! sender. Endpoint, command and page of a verb follow from its word and its resource. A row has no hook: a verb with a
-//! body, a secret, a review or another answer is a function with a handler and a form of its own.
+//! sender. Endpoint, command and page of a verb follow from its word and its resource, so the three interfaces cannot
+//! differ in name, right or effect.
+//!
+//! A row has no hook: a verb with a body, a secret, a review or another answer is a function with a handler and a
+//! form of its own. Never in here: a branch by verb. [`Accounts::carry_out`] knows its columns only.
 
 use holdfast_domain::admin::{
     AccountAction, ApiKeyAction, UseCase, WalletAction, WalletRecord, WebhookAction, WebhookRecord,

@@ -46,6 +46,7 @@ impl Accounts {
         let record = WalletRecord::new(id, name, new.currency, new.settings.clone());
         let action = AccountAction::Wallet(WalletAction::Create(record.clone()));
         let done = self.change(principal, request, action).await?;
+        // No row to read back: the rehearsal has created none.
         if request.dry_run {
             return Ok(Outcome { thing: record, replayed: done.replayed });
         }
@@ -77,6 +78,8 @@ impl Accounts {
         match principal.reach {
             Reach::All => Ok(self.book.wallets(filter, page).await?),
             Reach::Wallet(own) => {
+                // One row by its id, never the list with a filter: no page boundary can count
+                // others' wallets.
                 let own = self.book.wallet_record(own).await?;
                 let rows = own.filter(|own| filter.admits(own));
                 Ok(Page::whole(rows))

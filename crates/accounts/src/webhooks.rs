@@ -93,6 +93,8 @@ impl Endpoints for PublicEndpoints {
     }
 
     async fn check(&self, _endpoint: &Endpoint) -> Result<(), TryResult> {
+        // The sender judges the addresses of the name again at each attempt, so an address that
+        // only this process cannot judge is not sent to unseen.
         Ok(())
     }
 }
@@ -114,6 +116,8 @@ impl Accounts {
             Some(wallet) => Some(self.reachable_wallet(principal, wallet).await?.wallet.id),
             None => principal.only_wallet(),
         };
+        // Before the command and outside its transaction: a name server that is slow must not hold
+        // locks.
         self.judge_unless_done(principal, request, &new.url).await?;
         let record = WebhookRecord {
             id: WebhookId::from(Uuid::now_v7()),
@@ -266,6 +270,8 @@ impl Accounts {
         done: &AccountReceipt,
     ) -> Result<Outcome<WebhookWithSecret>> {
         let record = self.changed_webhook(&done.things).await?;
+        // Derived and not stored: by the server secret that the row names, which after a rotation
+        // of secrets need not be the one that writes.
         let own = self.secrets.iter().find(|secret| secret.id() == record.secret.server_secret);
         let key = |secret: &ServerSecret| {
             secret.webhook_key(record.id, record.secret.generations.current)

@@ -1,4 +1,17 @@
 //! Turns of hashes: one is under way, the others wait by lane and are drawn by lot.
+//!
+//! ```text
+//! take ─▶ free? ─ yes ─▶ Turn                            Turn dropped ─▶ lot: class, client, request ─▶ its Turn
+//!           └─ no ─▶ room of its class ─▶ Waiting ─▶ Turn                   └─ no request waits: free
+//!                        └─ full: one of the client with the most is refused
+//! ```
+//!
+//! A lot and not a queue: in a queue the share of a client grows with its requests, and a flood is served first. With
+//! a lot among classes, then clients, then requests a person waits for a few turns, however many requests a stranger
+//! has.
+//!
+//! One lock guards all rooms, because a turn is passed on and a request added in one step each: between two locks a
+//! request could wait while no hash runs. Never held across an await.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,6 +23,8 @@ use tokio::sync::oneshot;
 use crate::attempts::address_group;
 use crate::origin::Listener;
 
+// Per class and not of the process: a dozen connections at one listener would otherwise take every
+// place, and no person could sign in at the other one.
 /// Requests of a class that wait.
 pub(crate) const WAITING_MAX: usize = 32;
 
@@ -84,6 +99,7 @@ impl Turns {
         let (go, turn) = oneshot::channel();
         let (number, refused) = {
             let mut state = self.state();
+            // No lock is held across the await below: a turn that is dropped draws under this lock.
             if !state.is_taken {
                 state.is_taken = true;
                 return Some(Turn(Some(self.clone())));
@@ -93,6 +109,8 @@ impl Turns {
             let refused = state.add(lane, Waiter { number, go });
             (number, refused)
         };
+        // Before the await: a caller that is dropped there leaves its place, which would otherwise
+        // stay taken.
         let waiting = Waiting { turns: self, lane, number };
         // A refused request learns it by its sender, which ends here.
         drop(refused);
@@ -115,6 +133,8 @@ impl State {
         if room.values().map(Vec::len).sum::<usize>() <= WAITING_MAX {
             return None;
         }
+        // The lot falls among the clients with the most requests, so that a flood displaces itself.
+        // A refusal of the newest request would lock a person out for as long as the flood lasts.
         let most = room.values().map(Vec::len).max()?;
         let crowded = room.iter().filter(|(_client, waiters)| waiters.len() == most);
         let crowded: Vec<_> = crowded.map(|(client, _waiters)| *client).collect();
@@ -150,9 +170,13 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let Some(turns) = self.0.take() else { return };
         loop {
+            // A loop, not a recursion: many requests may have gone, and each turn that is not taken
+            // comes back.
             let next = {
                 let mut state = turns.state();
                 let next = state.draw();
+                // In the step that draws: between the two a new request would find the turn free,
+                // and two hashes run.
                 state.is_taken = next.is_some();
                 next
             };
@@ -160,6 +184,7 @@ impl Drop for Turn {
             match next.go.send(Self(Some(turns.clone()))) {
                 Ok(()) => return,
                 // Its request is gone, and the turn goes on here.
+                // Emptied, or its drop would pass the turn on a second time.
                 Err(mut unsent) => unsent.0 = None,
             }
         }
@@ -181,6 +206,8 @@ impl Drop for Waiting<'_> {
 fn lot(below: usize) -> usize {
     let mut bytes = [0; 8];
     if rand::fill(&mut bytes).is_err() {
+        // Not an error: a sign-in fails without random bytes anyway, and a turn that is not passed
+        // on would stop all others.
         return 0;
     }
     let below = u64::try_from(below.max(1)).unwrap_or(u64::MAX);
