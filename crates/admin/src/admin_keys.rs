@@ -167,6 +167,8 @@ pub(crate) async fn issue(
         ends_at: caller.gate.end(body.ends_at, body.ends_in_seconds).await?,
     };
     let issued = caller.accounts().issue_admin_key(&caller.principal, &request, &new).await?;
+    // Before the answer: its reader may send the key at once, from an address that forged keys come
+    // from.
     caller.gate.note_issued(&issued.thing);
     Ok(Answer::made(AdminKeyView::new(issued.thing, issued.replayed), issued.replayed))
 }

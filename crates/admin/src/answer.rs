@@ -64,6 +64,7 @@ impl<T> Answer<T> {
         Self { status: StatusCode::OK, body: Body::View(view), replayed: None, edited: None }
     }
 
+    // 201 for a repetition too: a client whose first answer was lost needs no second branch.
     /// Answer with a created resource. A repetition has the first answer's status.
     pub(crate) const fn made(view: T, replayed: bool) -> Self {
         let body = Body::View(view);
@@ -99,6 +100,8 @@ impl<T: Serialize> IntoResponse for Answer<T> {
         *answer.status_mut() = self.status;
         let headers = answer.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        // On every answer and not by endpoint: one that is forgotten could leave a secret in a
+        // cache.
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(replayed) = self.replayed {
             let replayed = if replayed { "true" } else { "false" };
@@ -140,6 +143,8 @@ impl<T> Answer<T> {
             }
         };
         if is_rehearsal {
+            // Status 200 without `idempotent-replayed` and `etag`: no resource was created, and no
+            // key bound.
             Answer::of(ChangeOutcome::Rehearsed(Rehearsal { would: view }))
         } else {
             Answer { status, body: Body::View(ChangeOutcome::Made(view)), replayed, edited }

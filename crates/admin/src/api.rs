@@ -43,6 +43,8 @@ impl AdminApi {
             )
             .fallback(async || Problem::new(Code::NotFound))
             .method_not_allowed_fallback(async || Problem::new(Code::MethodNotAllowed))
+            // After the fallbacks, which it covers too: an unknown path without a key is 401 as a
+            // known one is, so that no stranger can list the endpoints.
             .layer(from_fn_with_state(gate.clone(), gate::pass))
             .with_state(gate);
         Self { router, refusals }
@@ -100,6 +102,8 @@ pub async fn answered(router: &Router, request: Request<Body>) -> Response<Answe
     let answered = router.clone().oneshot(request).await;
     let answer = answered.unwrap_or_else(|never: Infallible| match never {});
     let (head, body) = answer.into_parts();
+    // A stream has no length. All other answers are collected here, so that the listener can send a
+    // `content-length`, and a failure is a 500 before its head is sent.
     if body.size_hint().exact().is_none() {
         let parts = TryStreamExt::map_err(body.into_data_stream(), BoxError::from).boxed();
         return Response::from_parts(head, AnswerBody::Streamed(parts));

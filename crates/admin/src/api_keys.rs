@@ -161,6 +161,8 @@ pub(crate) async fn update(
     IfMatch(expected): IfMatch,
     Change { request, body }: Change<ApiKeyEdit>,
 ) -> Reply<ApiKeyView> {
+    // A span is resolved here, after the digest was made of the body: a repetition has the same
+    // digest, and its later moment is ignored.
     let ends_at = caller.gate.edited_end(body.ends_at, body.ends_in_seconds).await?;
     let patch = ApiKeyPatch { ends_at, ..body.patch()? };
     let id = Reference::Id(caller.id()?);

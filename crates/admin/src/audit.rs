@@ -101,6 +101,8 @@ pub(crate) async fn list(
     let actor: Option<ActorId> = parse_some("actor", query.actor.as_deref())?;
     let thing = known("thing", query.thing.as_deref(), ResourceId::parse)?;
     let use_case = known("use_case", query.use_case.as_deref(), UseCase::from_label)?;
+    // An unknown value is an error above and never an empty page: an auditor who misspells a filter
+    // would read it as proof that the act did not happen.
     let list = ListPages::new(&caller, "audit", &(&query.thing, &query.actor, &query.use_case))?;
     let page = list.request(&page)?;
     let filter = TrailFilter { thing, actor, use_case };

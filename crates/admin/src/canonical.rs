@@ -35,6 +35,7 @@ fn write(value: &Value, into: &mut Vec<u8>) -> serde_json::Result<()> {
             into.push(b']');
             Ok(())
         }
+        // Nested nulls are absent ones: only the body's own members can be `NULLABLE`.
         Value::Object(members) => write_members(members, |_name, value| value.is_null(), into),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
             serde_json::to_writer(into, value)

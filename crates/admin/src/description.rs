@@ -58,6 +58,8 @@ pub(crate) fn frame() -> OpenApi {
         .build()
 }
 
+// By hand, because no handler returns the body of an error: [`Errors`] refers to it by name, and a
+// generator of clients fails at a name without a schema.
 fn error_schemas() -> Vec<(String, RefOr<utoipa::openapi::Schema>)> {
     let mut schemas =
         vec![(ErrorBody::name().into_owned(), <ErrorBody as utoipa::PartialSchema>::schema())];

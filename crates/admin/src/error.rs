@@ -111,6 +111,8 @@ impl IntoResponse for Problem {
         let mut answer = Response::new(body.into());
         *answer.status_mut() =
             StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        // An extension and not a member: the listener drops it, and only a command in the same
+        // process reads it.
         if let Some(cause) = cause {
             answer.extensions_mut().insert(cause);
         }
@@ -118,6 +120,8 @@ impl IntoResponse for Problem {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let retry = if code.retry() { "true" } else { "false" };
         headers.insert(X_SHOULD_RETRY, HeaderValue::from_static(retry));
+        // Only with `x-should-retry: true`: a client that knows one of the two headers must do the
+        // same as one that knows the other.
         if code.retry() {
             headers.insert(RETRY_AFTER, HeaderValue::from(retry_after));
         }

@@ -32,6 +32,7 @@ use http::header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, VARY};
 
 use crate::off_workers::off_workers;
 
+// As long as the longest name of a wallet: none is cut.
 /// Longest part of a file's name that a wallet gives.
 const NAME_MAX: usize = 64;
 
@@ -89,13 +90,20 @@ fn body<T: Send + 'static>(
     closing: impl Fn(u64) -> String + Send + 'static,
 ) -> Body {
     let (line, begun) = (Arc::new(line), Some((pages, place, 0_u64, closing)));
+    // Pulled by the body and not sent through a channel: the next page is read when the connection
+    // takes it, so that a slow client has one page in memory, and one that is gone has none.
     let rest = stream::try_unfold(begun, move |export| {
         let line = Arc::clone(&line);
         async move {
             let Some((mut pages, place, count, closing)) = export else { return Ok(None) };
             let page = match pages.next_page().await {
                 Ok(Some(page)) => page,
+                // The state ends here, and with it the actor's place: the connection may still have
+                // bytes to send.
                 Ok(None) => return Ok(Some((Bytes::from(closing(count)), None))),
+                // The status was sent long ago. Only a body that breaks off shows a client that
+                // rows are missing: an orderly end without `closing` would look like a shorter
+                // file.
                 Err(Unavailable(error)) => return Err(interrupted(&*error)),
             };
             let count = count.saturating_add(u64::try_from(page.len()).unwrap_or(u64::MAX));
@@ -133,6 +141,8 @@ fn file_name(
     format: FileFormat,
 ) -> String {
     let wallet = wallet.map(|record| {
+        // A wallet's name is its owner's text, and this header is read by file systems and shells:
+        // no quote, no separator, no leading dot.
         let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '.' | '_' | '-');
         let name = record.wallet.name.chars().map(|it| if is_plain(it) { it } else { '-' });
         let name: String = name.take(NAME_MAX).collect();

@@ -66,9 +66,13 @@ pub(crate) struct ClientAddress(pub(crate) IpAddr);
 
 /// Lets a request through to its handler, or refuses it.
 pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    // First of all checks, the description included: a page under a rebound name learns nothing,
+    // not even that an administration is served here.
     if !once(request.headers(), HOST).is_some_and(|host| gate.options.is_host(host)) {
         return Problem::new(Code::WrongHost).into_response();
     }
+    // The pattern of the path and not the path itself: the log must not have ids that a stranger
+    // made up, and roles are judged by endpoints.
     let endpoint = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     if endpoint.as_deref() == Some(DESCRIPTION_PATH) {
         return next.run(request).await;
@@ -84,16 +88,22 @@ pub(crate) async fn pass(State(gate): State<Gate>, mut request: Request, next: N
             let actor = principal.actor;
             request.extensions_mut().insert(principal);
             let answer = next.run(request).await;
+            // Held while the handler runs, and given back before the log is written. The body of an
+            // export holds a place of its own.
             drop(place);
             (Some(actor), answer)
         }
         Err((actor, refused)) => (actor, refused.into_response()),
     };
+    // Here and not in `admit`: a handler's 403 counts too, which a use case gives for a wallet or a
+    // right that the endpoint alone does not show.
     if answer.status() == StatusCode::FORBIDDEN
         && let Some((actor, use_case)) = actor.zip(use_case(&method, &endpoint))
     {
         gate.accounts.note_refused(actor, use_case);
     }
+    // Only strangers are bounded: a flood of invalid keys must not fill the log, and no act of a
+    // known actor may be missing in it.
     if actor.is_none() && !gate.refusals.has_line() {
         return answer;
     }
@@ -134,6 +144,8 @@ impl Gate {
         let principal = self.authenticate(bearer, address).await;
         let principal = principal.map_err(|refused| (None, refused))?;
         let refuse = |refused| (Some(principal.actor), refused);
+        // After the key, because places are counted by actor; before the role, so that a key cannot
+        // send more requests at once by sending forbidden ones.
         let place = self.in_flight.enter(principal.actor);
         let place = place.ok_or_else(|| refuse(Problem::new(Code::TooManyRequests)))?;
         if let Some(use_case) = use_case(method, endpoint) {
@@ -158,6 +170,7 @@ impl Gate {
         address: Option<IpAddr>,
     ) -> Result<Principal, Problem> {
         let invalid = || Problem::from(AuthenticationError::Invalid);
+        // Before the limiter: a text that is no key costs no look-up, and so needs no entry.
         if AdminBearer::parse(bearer).is_none() {
             return Err(invalid());
         }
@@ -174,6 +187,8 @@ impl Gate {
         match &principal {
             Ok(_) => self.unknown.on_found(bearer),
             Err(AuthenticationError::Invalid) => self.unknown.on_refused(bearer, peer),
+            // No verdict: noted as unknown, a valid key would be refused after the outage without a
+            // look-up.
             Err(AuthenticationError::Unavailable(_)) => {}
         }
         Ok(principal?)

@@ -38,6 +38,8 @@ impl LocalApi {
     pub fn new(accounts: Accounts, options: AdminOptions) -> Self {
         let gate = Gate::new(accounts, options);
         let router = endpoints::router().fallback(async || Problem::new(Code::NotFound));
+        // Without the layer of the gate: host, key and places are rules for the network. The rights
+        // are judged by the use cases as for every other principal.
         let router = router.with_state(gate);
         Self { router }
     }

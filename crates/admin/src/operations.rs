@@ -90,6 +90,8 @@ pub(crate) async fn list(
     }
     let wallet: Option<WalletId> = parse_some("wallet_id", query.wallet_id.as_deref())?;
     let api_key: Option<ApiKeyId> = parse_some("api_key_id", query.api_key_id.as_deref())?;
+    // All filters are in the cursor's binding: one that is left out would let a cursor be used
+    // under another value of it, and rows would be skipped in silence.
     let filters = Filters {
         wallet: wallet.map(|id| id.to_string()),
         api_key: api_key.map(|id| id.to_string()),
@@ -156,6 +158,7 @@ async fn find(
     page: &PageQuery,
     request_key: &str,
 ) -> Reply<List<OperationView>> {
+    // Refused and not ignored: with another filter an empty list would be ambiguous.
     let others = query.wallet_id.is_some()
         || query.scope.is_some()
         || query.created_from.is_some()
@@ -171,6 +174,8 @@ async fn find(
     };
     let api_key = Reference::Id(parse::<Uuid>("api_key_id", api_key)?);
     let request_key: RequestKey = parse("request_key", request_key)?;
+    // Two use cases, one answer: an unknown API key, one out of reach and a request key without
+    // operation are all an empty list, as for every other filter.
     let found = async {
         let id =
             caller.accounts().operation_id(&caller.principal, &api_key, None, request_key).await?;

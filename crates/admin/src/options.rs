@@ -66,6 +66,7 @@ impl AdminOptions {
     #[must_use]
     pub fn is_host(&self, host: &str) -> bool {
         let Ok(authority) = host.parse::<Authority>() else { return false };
+        // A host never has user info. Parsers differ in the part that they take for the host.
         if authority.as_str().contains('@') {
             return false;
         }

@@ -19,6 +19,7 @@ use crate::answer::Answer;
 use crate::error::{Code, Problem};
 use crate::request::{Caller, read_query};
 
+// The command line reads pages of this length. Pages of large rows end earlier, at `BYTES_MAX`.
 const LIMIT_MAX: u32 = 200;
 const LIMIT: u32 = 50;
 /// Bytes of the rows of a page: with its frame an answer is 1 MiB at most, unless its one row is larger.
@@ -121,6 +122,8 @@ impl ListPages {
         T: Serialize + Send + 'static,
     {
         Answer::try_large(move || {
+            // Cut before the cursor is sealed, which names the last row that is left. Rows beyond
+            // it come with the next page; a cursor of the whole page would skip them.
             let page = page.map(view).within(BYTES_MAX, rendered_len);
             let next_cursor = self.cursor(page.next)?;
             Ok(List { data: page.rows, has_more: next_cursor.is_some(), next_cursor })

@@ -137,6 +137,8 @@ debug_as!(InvitedPerson as it: "InvitedPerson({})", it.id);
 impl InvitedPerson {
     fn new(caller: &Caller, invitation: InvitationWithLink, roles: &[Role]) -> Self {
         let url = invitation.link.map(|token| {
+            // A path without an origin if no address is configured: the listener's own address need
+            // not be the one that people reach it by, so none is made up.
             let origin = caller.gate.options.origin_for(roles).unwrap_or_default();
             let token = token.expose();
             format!("{origin}{LINK_PATH}{token}")
@@ -186,6 +188,8 @@ pub(crate) struct InvitationDraft {
 debug_as!(InvitationDraft as it: "InvitationDraft({:?})", it.role);
 
 impl ChangeBody for InvitationDraft {
+    // Left out of the digest, which stays in the audit log after an erasure: the digest of a known
+    // address would prove who it was.
     const PRIVATE: &'static [&'static str] = &["email", "name"];
 }
 
@@ -257,6 +261,7 @@ pub(crate) async fn list(
     let list = ListPages::new(&caller, "people", &())?;
     let page = list.request(&page)?;
     let found = caller.accounts().people(&caller.principal, PersonFilter::default(), page).await?;
+    // The database's clock decides if a link is open, as it does when the link is used.
     let now = caller.accounts().clock().await?;
     list.list_as(found, move |record| PersonView::new(record, now)).await
 }

@@ -200,6 +200,8 @@ pub(crate) async fn deposit(
 ) -> Reply<ChangeOutcome<PostingView>> {
     let source: Source = parse("source", &body.source)?;
     let reference: ExternalId = parse("external_reference", &body.external_reference)?;
+    // As they were typed: a deposit of before the rule of normal forms is found by its own
+    // spelling.
     let reference = DepositReference::new(source.as_typed(), reference.as_typed());
     let details = details(Some(reference), &request, body.note.as_deref())?;
     let wallet = wallet(&body.wallet_id)?;
@@ -334,6 +336,8 @@ async fn list(
 /// Shows a posting, if it is of the kind of its path.
 async fn show(caller: &Caller, is_kind: fn(&PostingKind) -> bool) -> Reply<PostingView> {
     let found = caller.accounts().posting(&caller.principal, caller.id()?).await?;
+    // All kinds share one space of ids: a refund under `/deposits` would be booked by its reader as
+    // money that came in.
     if is_kind(&found.listing.posting.kind) {
         Ok(Answer::of(found.into()))
     } else {

@@ -165,6 +165,8 @@ pub(crate) async fn hours(
     let RefusalHourQuery { wallet_id, api_key_id, code, from, to } = query;
     let filter = filter([&wallet_id, &api_key_id], code, [from, to])?;
     let hours = caller.accounts().refusal_hours(&caller.principal, filter).await?;
+    // One row more than the bound was read. A report cut there would show sums that are too low,
+    // without a mark.
     if u32::try_from(hours.len()).is_ok_and(|rows| rows > REFUSAL_HOURS_MAX) {
         let message = format!(
             "This report has more than {REFUSAL_HOURS_MAX} rows: send a shorter period, or a code."
@@ -205,6 +207,8 @@ async fn find(caller: &Caller, query: RefusalQuery, id: &str) -> Reply<List<Refu
         Err(AccountsError::NotFound(_)) => None,
         Err(failed) => return Err(failed.into()),
     };
+    // The other filters still apply: a request of another wallet must not appear under a wallet's
+    // filter.
     let rows = found.into_iter().filter(|request| filter.admits(request));
     Ok(Answer::of(List::whole(rows.map(Into::into).collect())))
 }

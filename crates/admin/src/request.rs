@@ -37,6 +37,7 @@ use crate::value::schema::ReasonText;
 
 /// Largest body, in bytes.
 pub(crate) const BODY_MAX: usize = 1 << 20;
+// From the gate on the request has one of its key's places: a body that trickles would keep it.
 /// Time for a body from the end of its head to its last byte.
 const BODY_TIME: Duration = Duration::from_secs(10);
 
@@ -155,6 +156,7 @@ where
 
     async fn from_request(request: HttpRequest, state: &S) -> Result<Self, Problem> {
         let (parts, body) = request.into_parts();
+        // The head before the body: a request without a key is refused before its megabyte is read.
         let key = request_key(&parts.headers)?;
         let query: ChangeQuery = read_query(parts.uri.query().unwrap_or_default())?;
         if query.dry_run.is_some() && !T::DRY_RUN {
@@ -167,6 +169,8 @@ where
             tracing::error!(error = %ErrorChain(&error), "a request cannot be bound to its key");
             Problem::new(Code::InternalError)
         };
+        // Bound by the body as it was sent and read, before `shown` replaces texts in it: the
+        // repetition of an earlier version's request must have the digest that was stored then.
         let request = bound(key, &parts, dry_run, &body).map_err(unwritten)?;
         if let Some(shown) = shown(&bytes)
             && is_repetition(&Accounts::from_ref(state), &parts, &request).await?
@@ -187,6 +191,7 @@ async fn is_repetition(
     parts: &Parts,
     request: &Request,
 ) -> Result<bool, Problem> {
+    // No principal, no record of its keys: the extractor of the caller refuses the request.
     let Some(principal) = parts.extensions.get::<Principal>() else { return Ok(false) };
     let bound = accounts.request_record(principal, request.key).await?;
     Ok(bound.is_some_and(|record| record.is_of(&request.binding())))
@@ -197,6 +202,8 @@ async fn is_repetition(
 /// A version before that rule may have run the request: its repetition is answered from the request key, and of its
 /// texts only the digest counts, which is computed from the body as it was sent.
 fn shown(body: &[u8]) -> Option<Vec<u8>> {
+    // JSON in ASCII without a `\u` escape has none of these characters: the usual body is not
+    // parsed a second time.
     if body.is_ascii() && !body.windows(2).any(|pair| pair == b"\\u") {
         return None;
     }
@@ -230,6 +237,8 @@ fn bound<T: ChangeBody>(
     let [method, path] = [parts.method.as_str().as_bytes(), uri.path().as_bytes()];
     let query = uri.query().unwrap_or_default().as_bytes();
     let request = Request::new(key, &[method, path, query, &digested(body)?], None);
+    // The canonical digest has the parsed query: the order and the spelling of parameters are not
+    // part of a request's meaning. The older digest has the text, and is frozen.
     let query: &[u8] = if dry_run { b"dry_run=true" } else { b"" };
     let request = request.with_canonical(&[method, path, query, &canonical(body)?]);
     Ok(Request { dry_run, ..request })
@@ -274,6 +283,8 @@ fn request_key(headers: &HeaderMap) -> Result<CommandKey, Problem> {
 /// Reads a JSON body. An empty body, or `null`, is an object without members.
 async fn read_body(headers: &HeaderMap, body: axum::body::Body) -> Result<Bytes, Problem> {
     let nothing = Bytes::from_static(b"{}");
+    // Read even if the media type is wrong: an empty body needs none, and only its end shows that
+    // it is empty.
     let bytes = collect(body).await?;
     if bytes.is_empty() {
         return Ok(nothing);
@@ -315,6 +326,8 @@ fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
             Problem::with_message(Code::InvalidJson, format!("The body is not JSON: {inner}."))
         }
     })?;
+    // A second value after the first would be in no digest: two different bodies would be one
+    // request.
     json.end().map_err(|error| {
         Problem::with_message(
             Code::InvalidJson,
@@ -331,6 +344,8 @@ fn is_json(headers: &HeaderMap) -> bool {
     let essence = types.next().and_then(|value| value.to_str().ok()?.split(';').next());
     let is_json =
         essence.is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/json"));
+    // A compressed body is refused and not decompressed: its bound would count the bytes on the
+    // wire.
     is_json && types.next().is_none() && headers.get_all(CONTENT_ENCODING).iter().all(is_identity)
 }
 
@@ -347,6 +362,7 @@ impl<S: Sync> FromRequestParts<S> for IfMatch {
         let text = match (value, others) {
             (None, _) => return Ok(Self(None)),
             (Some(value), None) => value.to_str().unwrap_or_default(),
+            // Two headers are a malformed precondition: an edit is based on one revision.
             (Some(_), Some(_)) => "",
         };
         if text == "*" {

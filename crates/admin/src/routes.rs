@@ -1,8 +1,12 @@
 //! `/routes`: health and traffic of the providers' routes, over all nodes. For operators only.
 //!
-//! The last error of a route has a status, a provider's error names and its filtered message: nothing of a request
-//! and no credential. `/models` has the breakers of this node at this moment; these figures are a second old and of
-//! every node.
+//! Sums are of the hours that nodes have written, and breakers of the rows that each node writes when one changes: a
+//! second old, and of every node. `/models` has the breakers of this node at this moment. The two may differ, because
+//! each node has breakers of its own. The row of a node whose lease is over is `unknown`, never the state that it
+//! had.
+//!
+//! The last error of a route has a status, a provider's error names and its filtered message. Never in an answer: a
+//! part of a request, or a credential.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -145,8 +149,12 @@ impl RouteReportView {
 impl BreakerView {
     fn new(breaker: &NodeBreaker, now: Timestamp) -> Self {
         let report = &breaker.report;
+        // A node writes its breakers when they change, and the end of an open time is no change of
+        // its own. By the clock of the database it is shown as the next request meets it.
         let is_over = report.retry_at.is_none_or(|retry_at| retry_at <= now);
         let state = match (breaker.is_known, report.state) {
+            // The last row of a node that is gone is no state: shown as healthy it would hide an
+            // outage.
             (false, _) => "unknown",
             (true, BreakerCondition::Open) if is_over => "recovering",
             (true, state) => state.label(),

@@ -158,6 +158,8 @@ pub(crate) async fn show(
     let list = ListPages::new(&caller, "statement", &(id.to_string(), bounds))?;
     let wallet = Reference::Id(id);
     if let Some(format) = format.of_file() {
+        // Refused and not ignored: a caller that sends a limit and gets a whole period may read far
+        // more than it has room for.
         if params.limit.is_some() || params.cursor.is_some() {
             let message = "A file has no pages: send a period instead.";
             let param = if params.limit.is_some() { "limit" } else { "cursor" };
@@ -166,11 +168,14 @@ pub(crate) async fn show(
         let file = caller.accounts().export_statement(&caller.principal, &wallet, period).await?;
         return Ok(ReportAnswer::File(statement_file(file, format)));
     }
+    // The actor `local` gets one page of any length. With a cursor it is bounded as all others are,
+    // because a cursor is the place within pages.
     let page = if caller.principal.has_unbounded_reports() && params.cursor.is_none() {
         PageRequest::first(Order::Newest, params.limit.unwrap_or(u32::MAX))
     } else {
         list.request(&PageQuery { limit: params.limit, cursor: params.cursor })?
     };
+    // After the parameters and before the database: two readers serve the reports of all actors.
     let _place = caller.gate.begin_report(&caller.principal)?;
     let read = caller.accounts().statement(&caller.principal, &wallet, period, page).await?;
     let StatementPage { wallet, statement, next } = read;

@@ -230,6 +230,8 @@ pub(crate) async fn usage(
         let file = caller.accounts().export_usage(&caller.principal, query).await?;
         return Ok(ReportAnswer::File(usage_file(file, format)));
     }
+    // After the parameters, so that a malformed request takes no place; held until the rows are
+    // rendered.
     let _place = caller.gate.begin_report(&caller.principal)?;
     let UsageReport { rows, shows_costs } =
         caller.accounts().usage(&caller.principal, query).await?;

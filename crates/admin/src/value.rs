@@ -49,6 +49,7 @@ impl<'de> Deserialize<'de> for Moment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let moment = OffsetDateTime::parse(&text, &Rfc3339);
+        // Rounded down, before 1970 too: a moment never becomes a later one.
         let micros = moment.ok().map(|moment| moment.unix_timestamp_nanos().div_euclid(1_000));
         let micros = micros.and_then(|micros| i64::try_from(micros).ok());
         micros.map(Timestamp::from_micros).map(Self).ok_or_else(|| {
@@ -159,6 +160,8 @@ pub(crate) fn edited_spend(
     match (micros, window) {
         (None, None) => Ok(None),
         (Some(micros), Some(window)) => spend(params, micros, window).map(Some),
+        // One of the two is null or absent: placeholders give `spend` the same gap, and with it its
+        // message.
         (micros, window) => {
             spend(params, micros.map(|_| 0), window.map(|_| WindowLabel::Total)).map(Some)
         }

@@ -278,6 +278,7 @@ fn changed_wallet(changed: Outcome<WalletRecord>) -> Answer<WalletView> {
 fn threshold(micros: Option<i64>) -> Result<Option<Micros>, Problem> {
     match micros {
         None => Ok(None),
+        // Zero is a threshold (the event of an empty wallet), and no other amount of this API.
         Some(0) => Ok(Some(Micros::ZERO)),
         Some(micros) => amount("low_balance_micros", micros).map(Some),
     }

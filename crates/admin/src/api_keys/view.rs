@@ -1,4 +1,14 @@
-//! API keys in answers: in lists, singly with their counters, and new with their secret.
+//! API keys in answers: as they are listed, shown with counters, and issued.
+//!
+//! | answer | beyond the key |
+//! |---|---|
+//! | of a list | identifiers of the credentials in force |
+//! | of one key | counters of the current windows, and the exposure for roles that see costs |
+//! | of the request that issued or rotated it | the secret, once |
+//!
+//! A repetition has `"key": null` and a notice with the way to another secret, because the store has a verifier only.
+//!
+//! Never in a view: a secret outside the answer that created it, or in a `Debug`.
 
 use holdfast_accounts::{ApiKeyRecord, IssuedApiKey};
 use holdfast_domain::Micros;
@@ -94,6 +104,8 @@ struct CredentialView {
 impl From<ApiKeyListing> for ListedKeyView {
     fn from(listing: ApiKeyListing) -> Self {
         let view = |credential: LiveCredential| CredentialView {
+            // The readable half: its holder can see in a program's settings which credential it
+            // uses.
             id: Bearer::prefix(credential.id),
             created_at: Moment(credential.created_at),
             ends_at: credential.ends_at.map(Moment),

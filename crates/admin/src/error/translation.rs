@@ -46,6 +46,7 @@ impl From<AccountsError> for Problem {
             error @ AccountsError::NoSecret => logged(Code::InternalError, &error),
             AccountsError::NoRandom(cause) => logged(Code::InternalError, &*cause),
             AccountsError::Unavailable(cause) => logged(Code::StorageUnavailable, &*cause),
+            // Not the code of an unavailable store: that one promises that the change was not made.
             AccountsError::Uncertain(cause) => logged(Code::OutcomeUnknown, &*cause),
         }
     }

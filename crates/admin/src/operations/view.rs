@@ -189,6 +189,7 @@ impl OperationView {
     ) -> Self {
         let usage = operation.phase.usage();
         let charge = operation.phase.charge();
+        // A cost that came after the ending has a row of its own: the operation's is final by then.
         let cost = usage.and_then(|usage| usage.metered.provider_cost).or(late_cost);
         let attempts = || operation.attempts.iter().map(AttemptView::from).collect();
         let node = || operation.owner.node.name.to_string();
@@ -224,6 +225,8 @@ impl OperationView {
             created_at: Moment(operation.created_at),
             finished_at: operation.phase.finished_at().map(Moment),
             cancel_asked: operation.cancel_asked,
+            // Two levels: absent for a role that sees no costs, null for an unknown cost. One of
+            // the two forms for both would let a reader take an unknown cost for none.
             provider_cost_micros: (sight == Sight::Whole).then_some(cost.map(Micros::get)),
             attempts: (sight != Sight::Holder).then(attempts),
             node: (sight != Sight::Holder).then(node),

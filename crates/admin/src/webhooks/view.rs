@@ -78,6 +78,8 @@ impl WebhookView {
         let url = if role.may(UseCase::WebhookUpdate) {
             record.url.0
         } else {
+            // An unreadable URL is shown as empty and not in full: the fallback must not be the
+            // secret.
             Origin::of_url(&record.url).map(|origin| origin.to_string()).unwrap_or_default()
         };
         let state = match record.disabled {
