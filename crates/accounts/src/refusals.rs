@@ -43,7 +43,7 @@ impl RefusalCounts {
 }
 
 impl Accounts {
-    /// Counts an attempt that was refused for want of a right.
+    /// Counts an attempt that was refused for lack of a right.
     pub fn note_refused(&self, actor: ActorId, use_case: UseCase) {
         self.refusals.add(actor, use_case, 1);
     }

@@ -14,7 +14,7 @@
 //! | a refusal | shown, exit status 1, or 2 for an invalid value; no key was bound |
 //! | no answer, or a temporary failure | sent again with the same request key, [`TRIES_MAX`] times in all |
 //! | no connection that the key may be sent over | reported at once: another try would end in the same way |
-//! | still none | the operator is told to repeat the command with `--key`: it is done at most once |
+//! | still none | the error names the `--key` to repeat the command with: it is done at most once |
 //!
 //! The request key is printed on standard error before it is sent, so that also a command that is killed can be
 //! repeated.
@@ -47,6 +47,7 @@ use crate::view::with;
 const PREFIX: &str = "/admin/v1";
 /// Most rows that a page has.
 pub(crate) const PAGE_ROWS: usize = 200;
+// One pause fewer than times: the last failure is reported, and not waited for.
 /// Times that one request is sent, and the pause before each repetition.
 const TRIES_MAX: u32 = 5;
 const PAUSES: [Duration; 4] = [
@@ -113,6 +114,7 @@ impl ChangeRequest {
     /// Edits a resource: `PATCH`. A member that is null removes its setting.
     pub(crate) fn patch(key: ChangeKey, path: impl Into<String>, body: Value) -> Self {
         let nothing = Self::post(key, path, json!({}));
+        // The body is set after `post`, which leaves nulls out: in an edit null removes a setting.
         Self { method: Method::PATCH, body, ..nothing }
     }
 
@@ -246,6 +248,8 @@ impl AdminClient {
     ) -> Result<ChangeOutcome, AdminClientError> {
         change.key.announced();
         let ChangeRequest { method, path, key, .. } = change;
+        // Written once for all repetitions: the server compares the digest of what it reads under
+        // one key.
         let body = Bytes::from(change.body.to_string());
         let query: &[_] = if change.dry_run { &[("dry_run", "true")] } else { &[] };
         let request = || {
@@ -268,6 +272,9 @@ impl AdminClient {
         request: impl Fn() -> Result<Request<Bytes>, http::Error>,
         key: Option<Uuid>,
     ) -> Result<ApiReply, AdminClientError> {
+        // Never reset: after one lost answer a later connection that is refused proves nothing
+        // about the first request, and "nothing was done" would lead the operator to do it again
+        // under another key.
         let mut may_be_done = false;
         let mut pauses = PAUSES.into_iter();
         for _try in 0..TRIES_MAX {
@@ -283,6 +290,8 @@ impl AdminClient {
                             reply.status
                         ))
                     }
+                    // By the server's own header and not by the status: of the refusals with one
+                    // status some are the same at each repetition.
                     Ok(reply) if !reply.is_temporary => return Ok(reply),
                     Ok(reply) => {
                         may_be_done |= reply.is_outcome_unknown();
@@ -294,6 +303,8 @@ impl AdminClient {
                     }
                 },
             };
+            // A refused certificate or address is the same at the next try: waiting would only hide
+            // the remedy.
             let pause = if failure.is_final() { None } else { pauses.next() };
             let Some(pause) = pause else {
                 return Err(match key.filter(|_key| may_be_done) {
@@ -303,6 +314,7 @@ impl AdminClient {
             };
             tokio::time::sleep(pause).await;
         }
+        // Not reached: the pauses end before the times do.
         Err(AdminClientError::NotTheApi)
     }
 }

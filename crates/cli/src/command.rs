@@ -92,6 +92,8 @@ pub async fn administer(output: Output, place: PlaceFlags, command: AdminCommand
             if matches!(command, AdminCommand::Usage(UsageCommand::ExcludeCosts { .. })) {
                 return Err(exclusion::local_only());
             }
+            // Only here: a command with direct database access must not fail for a key that it does
+            // not use.
             let client = AdminClient::network(url, &admin_key()?)?;
             admin_command(&CommandContext { output, client, local: None }, command).await
         }
@@ -218,6 +220,7 @@ async fn with_store(
 ) -> Result {
     let store = database::open(config).await?;
     let outcome = work(&store).await;
+    // Closed after a failure too. The failure of the work is the one that is reported.
     let closed = store.close().await;
     outcome?;
     Ok(closed.map_err(anyhow::Error::from)?)

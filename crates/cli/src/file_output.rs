@@ -61,6 +61,8 @@ impl FileOutput {
             Some(PartialFile { file, .. }) => file.write_all(bytes)?,
             None => io::stdout().lock().write_all(bytes)?,
         }
+        // After the write, with the same bytes: the count is of what is in the file, not of what
+        // was received.
         self.check.read(bytes);
         Ok(())
     }
@@ -68,6 +70,8 @@ impl FileOutput {
     /// Ends the file if all of it was written; true if a row of it is marked as incomplete.
     pub(crate) fn finish(self) -> Result<bool> {
         let has_incomplete = self.check.has_incomplete();
+        // Before the file gets its name: a stream that ended early, or whose closing row counts
+        // other rows, must not replace a whole FILE.
         if let Err(fault) = self.check.finish() {
             return Err(self.discard(fault.into()));
         }
@@ -117,17 +121,25 @@ impl PartialFile {
             }
         }
         remove_leftover(&partial)?;
+        // Only if there is none: a file that appeared after the removal is another command's, or a
+        // link that leads out of the folder.
         let mut options = OpenOptions::new();
         let file = options.write(true).create_new(true).mode(0o600).open(&partial);
         let file = file.with_context(|| format!("{} is not created", partial.display()))?;
+        // Locked until it is renamed: without the lock a second command takes the file for a
+        // leftover.
         lock(&file, &partial)?;
         Ok(Self { file, partial, path: path.to_owned() })
     }
 
     /// Gives the file its name, durably.
     fn keep(&self) -> io::Result<()> {
+        // Before the rename: a crash between the two must not leave FILE with rows that never
+        // reached the disk.
         self.file.sync_all()?;
         fs::rename(&self.partial, &self.path)?;
+        // The folder too: until its entry is durable a crash may bring the earlier FILE back after
+        // a success.
         let folder = self.path.parent().filter(|it| !it.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
@@ -163,6 +175,7 @@ fn lock(file: &File, path: &Path) -> Result<()> {
 /// True if this path is the file's.
 fn is_named(file: &File, path: &Path) -> bool {
     let [file, named] = [file.metadata(), fs::symlink_metadata(path)];
+    // By device and inode: a path may have got another file since this one was opened.
     let place = |it: fs::Metadata| (it.dev(), it.ino());
     matches!((file.map(place), named.map(place)), (Ok(file), Ok(named)) if file == named)
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! For a person a moment is to the second in UTC, and the amounts of a column have equally many decimals. A pipe
-//! gets all columns in one order whatever the terminal is, so that a script reads the same on each of them. Numbers
+//! gets all columns in one order on every terminal, so that a script reads the same on each of them. Numbers
 //! are aligned right on a terminal. An id or a number is never broken over two lines.
 //!
 //! Never: a value that is cut short. A text that is too long goes on in the next line.
@@ -241,6 +241,8 @@ impl CellContent {
             Self::Number => {
                 let decimals =
                     |cell: &str| cell.split_once('.').map(|(_, decimals)| decimals.len());
+                // Zeros are added and no digit is cut: amounts in a column are compared by their
+                // length, and a rounded one would be another amount.
                 let most = cells.iter().filter_map(|cell| decimals(cell)).max();
                 for cell in &mut cells {
                     if let Some((most, own)) = most.zip(decimals(cell)) {

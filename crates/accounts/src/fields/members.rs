@@ -13,7 +13,7 @@ pub struct Member {
     pub name: &'static str,
     /// Label of its field.
     pub label: &'static str,
-    /// Sentence below its field, which says what to write.
+    /// Sentence below its field: the form or the use of its value.
     pub hint: &'static str,
     /// True if a form requires a value.
     pub is_required: bool,

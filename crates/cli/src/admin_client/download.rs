@@ -44,6 +44,8 @@ impl AdminClient {
             Ok(Download::Ended) => file.finish(),
             Ok(Download::Interrupted(error)) => Err(file.discard(error)),
             Ok(Download::Refused(reply)) => {
+                // Only for the removal of the partial file: the reply has the failure that the
+                // operator can mend.
                 drop(file.discard(anyhow!("refused")));
                 Err(reply.error().because(nothing))
             }

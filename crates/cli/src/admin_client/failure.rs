@@ -66,9 +66,13 @@ impl ApiReply {
     pub(super) fn error(&self) -> AdminClientError {
         let body: Value = serde_json::from_slice(&self.body).unwrap_or_default();
         let text = |name: &str| member(member(&body, "error"), name).as_str().map(str::to_owned);
+        // Also a body that is not JSON, such as a proxy's page: only the API's own envelope is an
+        // answer of it.
         let (Some(code), Some(message)) = (text("code"), text("message")) else {
             return AdminClientError::NotTheApi;
         };
+        // In this process the cause is at hand. Over the network it stays in the server's log,
+        // because it may name hosts and files.
         let message = match &self.cause {
             Some(cause) => cause.clone(),
             None => message,
@@ -101,6 +105,7 @@ impl AdminClientError {
 
     /// The failure of a command: `nothing` is the work that was not done, such as `nothing was deposited`.
     pub(crate) fn because(self, nothing: &str) -> CommandFailure {
+        // Exit status 2: another value mends it, and another attempt does not.
         let is_usage = self.is("invalid_value");
         let message = match &self {
             Self::Refused { code, .. } if code == "invalid_admin_key" => format!(

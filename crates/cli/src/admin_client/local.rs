@@ -78,6 +78,7 @@ fn reply(head: &Parts, body: Bytes) -> ApiReply {
     ApiReply {
         status: head.status.as_u16(),
         replayed: head.headers.get("idempotent-replayed").is_some_and(|it| it == "true"),
+        // The store has repeated the command for as long as its own timeouts allow.
         is_temporary: false,
         body,
         cause: head.extensions.get().map(|FailureCause(cause)| cause.clone()),

@@ -1,8 +1,8 @@
 //! The client over the network: one request and its whole answer, over HTTP/1.1 on a connection of its own.
 //!
 //! Never: a redirect that is followed, a proxy of the environment, or another host than the one that was named;
-//! only that one gets the admin key. `http://` reaches loopback addresses only, whatever the name `localhost`
-//! resolves to.
+//! only that one gets the admin key. `http://` reaches loopback addresses only, even if `localhost` resolves
+//! to another one.
 //!
 //! Limits: [`CONNECT_TIME_MAX`] for the name, TCP and TLS together; [`ANSWER_TIME_MAX`] for the whole answer;
 //! [`ANSWER_BYTES_MAX`] of it. A file has neither of the last two: each of its parts has its own time.
@@ -63,9 +63,12 @@ impl HttpClient {
     pub(super) fn new(url: AdminUrl, key: &Secret) -> anyhow::Result<Self> {
         let mut authorization = HeaderValue::try_from(format!("Bearer {}", key.expose()))
             .context("the admin key is none that a header can have")?;
+        // Marked, so that a `Debug` of the headers in an error or a log does not print the key.
         authorization.set_sensitive(true);
         let host = HeaderValue::try_from(url.authority())?;
         let mut tls = tls(Vec::new())?;
+        // Offered alone: the client writes HTTP/1.1, and a server must not choose another one in
+        // the handshake.
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let tls = TlsConnector::from(Arc::new(tls));
         Ok(Self { url, host, authorization, tls })
@@ -85,6 +88,8 @@ impl HttpClient {
                 ServerStream::Encrypted(stream) => exchange(stream, request).await,
             }
         };
+        // From here on each failure is `Lost`: bytes may have reached the server, and a timeout
+        // proves nothing.
         let answered = timeout(ANSWER_TIME_MAX, answering).await;
         let answered = answered.context("it did not come in time").and_then(|it| it);
         let (head, body) = answered.map_err(AdminClientError::Lost)?.into_parts();
@@ -130,12 +135,16 @@ impl HttpClient {
         let found = lookup_host((host, self.url.port())).await;
         let found = found.with_context(|| format!("{host} is not found"));
         let found = found.map_err(AdminClientError::Unsent)?;
+        // By the resolved address and not by the name: a resolver can give `localhost` an address
+        // in the network, and the key would cross it in plain text.
         let may_be = |it: &SocketAddr| self.url.is_https() || it.ip().to_canonical().is_loopback();
         let addresses: Vec<_> = found.filter(may_be).collect();
         if addresses.is_empty() {
             let why = anyhow!("{host} has no address that http:// may go to: write https://");
             return Err(AdminClientError::Untrusted(why));
         }
+        // The checked addresses and not the name once more: a second look-up could have another
+        // answer.
         let tcp = TcpStream::connect(addresses.as_slice()).await;
         let tcp = tcp.with_context(|| format!("{} takes no connection", self.url));
         let tcp = tcp.map_err(AdminClientError::Unsent)?;
@@ -202,6 +211,8 @@ async fn download(
         let answer = timeout(PART_TIME_MAX, sender.send_request(request)).await;
         let (head, mut body) = answer.context(LATE)??.into_parts();
         if !head.status.is_success() {
+            // A refusal is small and whole, and is no file: it is read within the bound of an
+            // answer.
             return Ok(Download::Refused(reply(&head, collected(body).await?)));
         }
         loop {

@@ -57,6 +57,7 @@ impl Consent {
         if self.yes {
             return Ok(());
         }
+        // Both: an answer out of a file, or to a question that went into one, is not consent.
         if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
             return Err(CommandFailure::Usage(anyhow!(
                 "nothing was done: without a terminal, --yes is required to {act}, which cannot be undone"

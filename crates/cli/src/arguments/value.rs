@@ -47,6 +47,7 @@ impl FromStr for Correction {
 
     fn from_str(text: &str) -> Result<Self, BadAmount> {
         let micros: Micros = text.parse().map_err(BadAmount::Unreadable)?;
+        // Refused before the ledger refuses it, with a sentence about this argument.
         if micros == Micros::ZERO { Err(BadAmount::Zero) } else { Ok(Self(micros)) }
     }
 }
@@ -80,6 +81,7 @@ impl FromStr for PeriodBound {
         let is_date = text.len() == "2026-11-01".len();
         let moment = OffsetDateTime::parse(if is_date { &midnight } else { text }, &Rfc3339);
         // Moments are whole microseconds: a finer one is rounded up to the next.
+        // Rounded down, a period would begin with the rows of the microsecond before its bound.
         let micros = moment.map_err(BadMoment)?.unix_timestamp_nanos().saturating_add(999);
         // Years have four digits, so the fallback is never seen.
         Ok(Self(Timestamp::from_micros(

@@ -66,6 +66,8 @@ pub(super) async fn backup(output: Output, config: &Config, file: &Path) -> Resu
     migrate::exists(&config.database).context(NOTHING_DONE)?;
     let folder = config.database.folder().filter(|_folder| config.server.secrets.is_empty());
     let secret = folder.map(|folder| (folder.join(secret::FILE_NAME), secret_of(file)));
+    // Before the copy, which takes as long as the database is large: a refusal after it would waste
+    // that, and have a copy without its secret to remove.
     if let Some((_from, to)) = &secret
         && to.exists()
     {
@@ -97,6 +99,8 @@ fn keep_secret(
     copied: &CopyReport,
 ) -> Result<Option<PathBuf>, SecretError> {
     match secret::copy(from, to) {
+        // By the credentials in the copy, not in the live database: a key that was issued meanwhile
+        // is not in the backup, and needs no secret there.
         Err(SecretError::Lost(_)) if copied.credentials == 0 => Ok(None),
         copied => copied.map(|()| Some(to.to_owned())),
     }
@@ -115,6 +119,8 @@ pub(super) async fn restore(output: Output, config: &Config, file: &Path) -> Res
     // Held until the end: no gateway begins on half a database.
     let _nobody_serves = ServeLock::take(&config.database).context(NOTHING_DONE)?;
     let (audited, last) = audit(output, config, file).await?;
+    // Judged before the database is written: a copy with a mismatch would become the ledger. The
+    // report is printed, and has the exit status.
     if !audited.is_ok {
         return print(output, &audited, last, None);
     }
@@ -123,6 +129,8 @@ pub(super) async fn restore(output: Output, config: &Config, file: &Path) -> Res
     let secret = folder.map(|folder| folder.join(secret::FILE_NAME)).filter(|_to| from.exists());
     backup::copy(file, database, progress()).await.context(NOTHING_DONE)?;
     let put = secret.map_or(Ok(()), |to| put_secret(&from, &to));
+    // Taken back: a database whose secret is missing lets no caller in, and a second `restore`
+    // refuses to write over it.
     put.map_err(|error| removed(database, error).context(NOTHING_DONE))?;
     print(output, &audited, last, Some(database.to_owned()))
 }
@@ -139,6 +147,8 @@ fn removed(copy: &Path, failure: anyhow::Error) -> anyhow::Error {
 fn put_secret(from: &Path, to: &Path) -> anyhow::Result<()> {
     match secret::read_file(to) {
         Err(SecretError::Lost(_)) => Ok(secret::copy(from, to)?),
+        // The same secret is no conflict: a restore into the folder that the backup came from must
+        // succeed.
         Ok(there) if there == secret::read_file(from)? => Ok(()),
         Ok(_other) => bail!("{} holds another secret: it is not written over", to.display()),
         Err(error) => Err(error.into()),
@@ -158,6 +168,7 @@ async fn audit(
     let unread = || format!("{} was not verified", file.display());
     let store = Store::open(Options::new(url)).await.with_context(unread)?;
     let outcome = audit_opened(output, config, file, &store).await;
+    // Closed after a failure too. The failure of the audit is the one that is reported.
     let closed = store.close().await;
     let outcome = outcome?;
     closed.with_context(unread)?;

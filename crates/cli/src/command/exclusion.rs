@@ -56,6 +56,8 @@ pub(super) async fn run(
             let local = LocalAccounts::to_change(config, store, note).await?;
             let parts: [&[u8]; 3] =
                 [b"usage exclude-costs", &first.to_bytes(), &operations.to_be_bytes()];
+            // A new key for each run: one that is repeated after a failed correction leaves a row
+            // of its own.
             let request = Request::new(CommandKey::from(Uuid::new_v4()), &parts, reason);
             let LocalAccounts { accounts, principal } = local;
             let noted = accounts.note_excluded_costs(&principal, &request, first, operations).await;

@@ -7,6 +7,7 @@ use super::CommandContext;
 use crate::failure::{CommandFailure, Refusal, Result};
 use crate::view::some_text;
 
+// The suggestion is a courtesy after a failure: it must not read a list of any length.
 /// Count of resources whose names are compared, the newest.
 const COMPARED_MAX: usize = 1_000;
 /// Count of names that are offered.

@@ -51,11 +51,14 @@ pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> R
             if config.file.is_none() {
                 migrate::exists(url).context("nothing was migrated")?;
             }
+            // Before the lock: with no migration to apply the command succeeds beside a running
+            // gateway too.
             let known = migrate::status(url).await.context("nothing was migrated")?;
             if known.iter().all(|step| step.applied_at.is_some()) {
                 note("nothing to do: every migration is applied");
                 return list(output, Vec::new());
             }
+            // Held to the end: a gateway that starts in between would serve on half a schema.
             let _nobody_serves = ServeLock::take(url).context("nothing was migrated")?;
             let steps = migrate::up(url).await.context("not everything was migrated")?;
             list(output, steps)
@@ -66,6 +69,7 @@ pub(super) async fn run(output: Output, config: &Config, command: &Migrate) -> R
             let _nobody_serves = ServeLock::take(url).context(NOTHING)?;
             let if_filled = if *yes { IfFilled::Delete } else { IfFilled::Refuse };
             let taken = migrate::down(url, if_filled).await;
+            // Exit status 2: the same command fails until its caller decides about the rows.
             if let Err(error @ SchemaError::Filled(_)) = taken {
                 return Err(CommandFailure::Usage(anyhow!(
                     "{NOTHING}: {error} for good; make a backup, and give --yes to delete them"
@@ -85,6 +89,8 @@ async fn copied(output: Output, from: &DatabaseUrl, to: &str) -> Result {
     let to = DatabaseUrl::parse(to)
         .map_err(|error| CommandFailure::Usage(anyhow!("{NOTHING}: --to is not a URL: {error}")))?;
     migrate::exists(from).context(NOTHING)?;
+    // Of the source: a row that a gateway writes after its table was copied would be missing in the
+    // target.
     let _right_to_serve = ServeLock::take(from).context(NOTHING)?;
     let progress = |it: &TableCopy| note(&format!("copied: {} rows of {}", it.rows, it.table));
     let copied = copy(from, &to, progress).await;

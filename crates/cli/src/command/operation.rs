@@ -154,6 +154,8 @@ async fn reconcile_all(context: &CommandContext<'_>) -> Result {
     let mut views = Vec::with_capacity(stale.len());
     for operation in &stale {
         let path = format!("/operations/{}/reconcile", text(operation, "id"));
+        // A key for each operation: they are acts of their own in the audit log, and one that fails
+        // leaves the others done.
         let change = ChangeRequest::post(ChangeKey::new(None), path, json!({}));
         let done = context.change(nothing, &change).await?.thing;
         let status = text(&done, "status");

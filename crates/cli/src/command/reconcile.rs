@@ -33,7 +33,10 @@ pub(super) struct ReconciledView {
 
 pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Result {
     let views = match ServeLock::take(&config.database) {
+        // A server's database has no such lock: nodes on other machines may be alive.
         Ok(_) if config.database.file().is_none() => as_bystander(config, store).await?,
+        // The lock is held while the arm runs: a gateway that started meanwhile would be the next
+        // incarnation of the same name, and this command would end its leases.
         Ok(_nobody_serves) => as_successor(config, store).await?,
         Err(LockError::Taken(_)) => {
             note(

@@ -68,6 +68,8 @@ impl RunKeys {
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.file).update(self.key.as_bytes()).update(purpose.as_bytes());
         let mut bytes = [0; 16];
+        // Derived and not random, so that the same command finds its own requests. Version 8 of
+        // UUIDs is for such ids.
         hasher.finalize_xof().fill(&mut bytes);
         ChangeKey::derived(Uuid::new_v8(bytes))
     }
@@ -79,6 +81,8 @@ pub(super) async fn issue(
     from: &Path,
     to: &Path,
 ) -> Result {
+    // Read once: the request keys are derived from these bytes, and must not be of another version
+    // of the file than the lines.
     let file = std::fs::read(from).with_context(|| format!("{} is not read", from.display()))?;
     let lines = lines(&file).map_err(|error| {
         CommandFailure::Usage(error.context(format!("nothing was issued: {}", from.display())))
@@ -88,10 +92,13 @@ pub(super) async fn issue(
     if asked.dry_run {
         return rehearse(context, asked, &wallet, &lines).await;
     }
+    // Before the first request: a key is issued only if there is a place for its secret.
     let mut secrets = SecretsFile::open(to)?;
     let key = asked.request.or_made().announced().id;
     let keys = RunKeys { file: *blake3::hash(&file).as_bytes(), key };
     let (mut issued, mut rotated) = (0, 0);
+    // One replayed part with missing keys is an interruption. The second one is another run's file:
+    // its keys are in use, and their secrets must not end without `--rotate-missing`.
     let mut may_rotate = asked.rotate_missing || !secrets.is_new;
     for (number, part) in lines.chunks(PART_KEYS).enumerate() {
         let key_of_part = keys.derive(&format!("part {number}"));
@@ -119,6 +126,8 @@ pub(super) async fn issue(
             };
             added.push([text(api_key, "id"), text(api_key, "name"), secret]);
         }
+        // Before the next part is issued: however the command ends, at most one part is without its
+        // secrets.
         secrets.append(&added).map_err(|error| stopped(error.into()))?;
         issued += part.len();
         note(&format!("{issued} of {}", lines.len()));
@@ -171,6 +180,8 @@ async fn rotate(
 ) -> Result<String> {
     let of = "a key whose secret was not shown";
     for attempt in 0..ROTATIONS_MAX {
+        // Each attempt has a key of its own: under the same one the answer would be the replay of a
+        // rotation whose secret was lost.
         let key = keys.derive(&format!("rotate {} {attempt}", text(api_key, "id")));
         let body = json!({ "grace_seconds": 0, "reason": reason.map(Reason::as_typed) });
         let change = ChangeRequest::post(key, path(api_key, "/rotate"), body);
@@ -251,6 +262,8 @@ impl SecretsFile {
                 "nothing was issued: the file of --secrets, {shown}, {why}"
             ))
         };
+        // Created with its permissions: set afterwards, they would leave a moment in which others
+        // can open it.
         let new =
             OpenOptions::new().create_new(true).read(true).append(true).mode(0o600).open(path);
         let is_new = new.is_ok();
@@ -307,6 +320,8 @@ impl SecretsFile {
     /// Appends lines, and returns when they are on the disk.
     fn append(&mut self, lines: &[[String; 3]]) -> anyhow::Result<()> {
         let text: String = lines.iter().map(|line| line.join("\t") + "\n").collect();
+        // One write for the part, then the disk: a secret that is shown nowhere else must survive a
+        // crash.
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         written.context("the secrets are not written")
     }

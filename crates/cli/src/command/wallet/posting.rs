@@ -85,6 +85,8 @@ pub(super) async fn post(context: &CommandContext<'_>, command: NewPosting) -> R
 
 /// Shows the posting of this id, of any kind.
 pub(super) async fn show(context: &CommandContext<'_>, id: Uuid) -> Result {
+    // All kinds share one space of ids, and the API has a path for each: at most one of them
+    // answers.
     for kind in ["deposits", "adjustments", "refunds"] {
         match context.client.get(&format!("/{kind}/{id}"), &[]).await {
             Err(missing) if missing.is("not_found") => {}
@@ -107,6 +109,8 @@ fn deposit_reference(
         Some((source, reference)) => {
             (source.as_typed().to_owned(), reference.as_typed().to_owned())
         }
+        // The request key is the payment's id too: a repetition with `--key` finds the deposit by
+        // either.
         None => (OWN_SOURCE.to_owned(), key.to_string()),
     }
 }

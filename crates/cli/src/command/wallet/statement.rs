@@ -76,6 +76,7 @@ pub(super) async fn show(
     let limit = usize::try_from(order.limit).unwrap_or(usize::MAX);
     let bounds = [order.period.from, order.period.to].map(|bound| bound.map(rfc3339));
     let [from, to] = bounds.clone();
+    // In this process a page has no bound, so one page is one snapshot.
     let rows_max = if context.local.is_some() { usize::MAX } else { PAGE_ROWS };
     let mut closing = None;
     let mut entries: Vec<Value> = Vec::new();
@@ -92,6 +93,8 @@ pub(super) async fn show(
         let page = page.map_err(|error| error.because("the ledger was not read"))?;
         let older = member(&page, "entries").as_array().cloned().unwrap_or_default();
         entries.splice(0..0, older);
+        // Of the newest page, which is the first: entries that are booked meanwhile are on none of
+        // the pages.
         let closing: &Value = closing.get_or_insert_with(|| member(&page, "closing").clone());
         cursor = some_text(&page, "next_cursor");
         if cursor.is_some() && entries.len() < limit {
