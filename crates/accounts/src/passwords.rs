@@ -5,8 +5,8 @@
 //! listener), then among the clients of the class, then among the requests of the client. So the share of a client
 //! does not grow with its requests, and no flood at one listener takes the turns of another one or of known browsers.
 //!
-//! Each class has room for [`WAITING_MAX`] requests. If it is full, one of the client with the most requests is refused,
-//! the new one or an older one, by lot.
+//! Each class has room for [`WAITING_MAX`] requests. If it is full, one of the client with the most requests is
+//! refused, the new one or an older one, by lot.
 //!
 //! A computation runs to its end, on a thread that may block, whether or not its caller waits.
 //!
@@ -28,8 +28,8 @@ use self::turns::Turns;
 pub(crate) use self::turns::{Lane, WAITING_MAX};
 
 // Part of every stored hash, which is verified by its own costs: other values here are for new
-// hashes only. `is_proven` without a hash computes with these, so the two differ in time if they
-// are changed.
+// hashes only. `is_proven` without a hash computes with these. Changed, they make unknown addresses
+// differ in time from people with older hashes.
 /// Memory of a hash, in KiB, and its passes and lanes.
 const COSTS: (u32, u32, u32) = (19_456, 2, 1);
 const SALT_LEN: usize = 16;

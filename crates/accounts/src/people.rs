@@ -1,7 +1,8 @@
 //! People: invited, listed, ended.
 //!
-//! An administrator grants and ends only roles that they have. The rule is judged here for the caller and again in
-//! the transaction, because the roles of both may change in between: the action carries the rights of its grantor.
+//! An administrator grants and ends only roles that they have. An invitation beyond the own role is refused here; every
+//! grant, link and end is judged in the transaction, because the roles of the person may change until then: the action
+//! carries the rights of its grantor.
 //!
 //! A holder's administrator sees of people only their roles in the one wallet: a person without a role there is not
 //! found, and 404 comes before 403. A repetition is answered from its request key before that look-up, because the
@@ -210,7 +211,7 @@ impl Accounts {
         let person_of =
             |thing: &ResourceId| if let ResourceId::Person(id) = thing { Some(*id) } else { None };
         let person = done.things.iter().find_map(person_of).unwrap_or(named);
-        // The token of a repetition was made here and is in no row: shown, it would open nothing.
+        // The token of a repetition was made here and is in no row: a link with it would not open.
         let link = Some(token).filter(|_| !request.dry_run && !done.replayed);
         Ok(Outcome { thing: InvitationWithLink { person, link }, replayed: done.replayed })
     }

@@ -64,10 +64,10 @@ impl<T> Answer<T> {
         Self { status: StatusCode::OK, body: Body::View(view), replayed: None, edited: None }
     }
 
-    // 201 for a repetition too: a client whose first answer was lost needs no second branch.
     /// Answer with a created resource. A repetition has the first answer's status.
     pub(crate) const fn made(view: T, replayed: bool) -> Self {
         let body = Body::View(view);
+        // For a repetition too: a client whose first answer was lost needs no second branch.
         Self { status: StatusCode::CREATED, body, replayed: Some(replayed), edited: None }
     }
 

@@ -53,7 +53,8 @@ impl<S: Sync> FromRequestParts<S> for AcceptsCsv {
         let values = parts.headers.get_all(ACCEPT).iter();
         let mut ranges =
             values.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
-        // A wildcard does not choose CSV: every client sends one, and JSON is the API's own form.
+        // A wildcard does not choose CSV: many clients send one with every request, and JSON is the
+        // form of the API.
         Ok(Self(ranges.any(is_csv)))
     }
 }

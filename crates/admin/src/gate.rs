@@ -5,7 +5,8 @@
 //! ```
 //!
 //! - The role is judged by the use case that [`INTERFACES`] has for the endpoint, before anything of the request is
-//!   read: a caller without the right learns nothing of the rest. The use cases judge it again, with the wallet.
+//!   read: the answer to a caller without the right depends on no other part. The use cases judge it again, with
+//!   the wallet.
 //! - The description needs no key: it is the same text for all clients. Every other path needs one, unknown paths
 //!   too.
 //! - A key that was refused a moment ago is not looked up again. Of an address that has sent many such, keys that

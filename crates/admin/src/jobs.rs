@@ -1,7 +1,7 @@
 //! `/jobs`: work that takes longer than a request, started and polled here.
 //!
 //! A running job reports the pages that are done. The result of a verification comes with its last page: a half
-//! without a mismatch proves nothing about the ledger.
+//! without a mismatch is no proof that the ledger balances.
 
 use holdfast_domain::ErrorChain;
 use holdfast_domain::admin::audit::TrailHead;

@@ -6,8 +6,8 @@
 //!                                 host, key, places, role ──┘         └── parse, call, render
 //! ```
 //!
-//! A handler parses a request, calls one use case and renders its result; it decides nothing. The rights of a role,
-//! the refusals and the audit log are the same on every interface.
+//! A handler parses a request, calls one use case and renders its result; the decision is the use case's. The rights
+//! of a role, the refusals and the audit log are the same on every interface.
 //!
 //! | file | contents |
 //! |---|---|

@@ -158,7 +158,8 @@ async fn find(
     page: &PageQuery,
     request_key: &str,
 ) -> Reply<List<OperationView>> {
-    // Refused and not ignored: with another filter an empty list would be ambiguous.
+    // Refused and not ignored: with another filter an empty list would not show which of the two
+    // excluded the operation.
     let others = query.wallet_id.is_some()
         || query.scope.is_some()
         || query.created_from.is_some()

@@ -1,10 +1,10 @@
 //! `/deposits`, `/adjustments`, `/refunds`: money that no operation moves.
 //!
-//! The id of a posting is its `Idempotency-Key`, whoever sends it: on every interface, with any admin key, the same
+//! The id of a posting is its `Idempotency-Key`, for every sender: on every interface, with any admin key, the same
 //! key is the same posting. A deposit has a second permanent key, its source with its external reference: a payment
 //! from outside is booked once, under any key.
 //!
-//! Amounts are integer micros. Handlers decide nothing: bounds of balances and charges are judged in the
+//! Amounts are integer micros. Handlers make no decision: bounds of balances and charges are judged in the
 //! transaction that moves the money.
 
 use holdfast_accounts::{

@@ -1,7 +1,7 @@
 //! `/wallets`: create, show, list, edit, suspend, resume and close.
 //!
 //! Handlers parse a request, call a use case and render its result. An edit may name the revision that it is based
-//! on (`If-Match`, the number of edits): one that is out of date changes nothing. `null` in an edit removes a
+//! on (`If-Match`, the number of edits): one that is out of date is refused. `null` in an edit removes a
 //! setting, an absent member keeps it.
 //!
 //! Closing cannot be undone, so it has a dry run (`dry_run`). Handlers never touch a balance.

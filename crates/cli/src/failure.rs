@@ -81,8 +81,8 @@ impl CommandFailure {
             Self::Config(_) | Self::Usage(_) => Status::Usage.into(),
             Self::Failed(_) => Status::Failed.into(),
             Self::Told(status) => (*status).into(),
-            // The reader has what it needs: a failure would end a script with `pipefail` at each `|
-            // head`.
+            // The reader has all that it needs: a failure would end a script with `pipefail` at its
+            // first `head`.
             Self::NobodyReads => ExitCode::SUCCESS,
         }
     }

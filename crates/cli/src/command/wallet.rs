@@ -74,7 +74,7 @@ async fn change(context: &CommandContext<'_>, command: arguments::WalletChange) 
         }
         arguments::WalletChange::Close { wallet, dry_run, consent, why } => {
             if !dry_run {
-                // Before the look-up and the request key: a refusal leaves no trace, on either way.
+                // Before the look-up: a command that is declined sends no request.
                 consent.obtain(&format!("close the wallet {wallet}")).await?;
             }
             let change = why.post(path(context, &wallet, "/close").await?, json!({}));

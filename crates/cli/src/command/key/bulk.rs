@@ -97,8 +97,9 @@ pub(super) async fn issue(
     let key = asked.request.or_made().announced().id;
     let keys = RunKeys { file: *blake3::hash(&file).as_bytes(), key };
     let (mut issued, mut rotated) = (0, 0);
-    // One replayed part with missing keys is an interruption. The second one is another run's file:
-    // its keys are in use, and their secrets must not end without `--rotate-missing`.
+    // One replayed part with missing keys is an interruption, if OUT existed. A second one, or a
+    // new OUT, is another run's: those keys may be in use, and their secrets must not end without
+    // `--rotate-missing`.
     let mut may_rotate = asked.rotate_missing || !secrets.is_new;
     for (number, part) in lines.chunks(PART_KEYS).enumerate() {
         let key_of_part = keys.derive(&format!("part {number}"));
