@@ -227,8 +227,8 @@ fn posting(
     kind: PostingKind,
     amount: Micros,
 ) -> Result<Posting> {
-    // One id for one request key, whichever interface sends it: a payment that was credited over
-    // HTTP and is repeated at the command line finds itself.
+    // One id for one request key on all interfaces: a payment that was credited over HTTP and is
+    // repeated at the command line is the same posting.
     let id = PostingId::from_bytes(request.key.to_bytes());
     Posting::new(id, wallet, kind, amount).map_err(|BadPosting| AccountsError::Invalid {
         field: "amount_micros",

@@ -130,8 +130,7 @@ impl Accounts {
     /// The refused request of a whole `x-request-id`.
     async fn refusal_of_id(&self, principal: &Principal, term: &str) -> Result<Option<SearchHit>> {
         let Ok(id) = Uuid::try_parse(term) else { return Ok(None) };
-        // No match, and no error: a refusal would reveal that the term has the form of a request's
-        // id.
+        // No match, and no error: the term may name resources that this role reads.
         if !principal.role.may(UseCase::RefusalRead) {
             return Ok(None);
         }

@@ -149,9 +149,8 @@ impl Accounts {
         // One of before the rule of addresses is in its row as it was typed.
         let email = EmailAddress::known(email);
         let written = email.as_ref().map_or("", EmailAddress::as_str);
-        // No early return for an unknown address: from here on it costs the same look-ups and the
-        // same hash, so that neither the answer nor its time reveals which addresses have an
-        // account.
+        // No early return for an unknown address: it costs the same hash below, so that neither the
+        // answer nor its time reveals which addresses have an account.
         let known = match &email {
             Some(email) => self.book.password_of(email).await?,
             None => None,
