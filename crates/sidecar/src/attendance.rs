@@ -1,6 +1,16 @@
 //! The driver of the table: the one lock around it, callers that come and go, and the journal that gets each
-//! change. It gets the changes under that lock: in another order than the table's, the journal might have an
+//! change.
+//!
+//! ```text
+//! admit ─▶ lock: table, then the journal's queue ─▶ the row is kept ─▶ Attendance ─┬─ finish ─▶ TakenAnswer
+//!    └─ twins of the body: peek at their sockets, twice, 20 ms apart               └─ drop: the caller went
+//! ```
+//!
+//! The journal gets the changes under the table's lock: in another order than the table's, it might have an
 //! active slot as delivered, and a sidecar that is killed would give its call a second key.
+//!
+//! Never: an await, a peek at a socket or a cancellation under the lock, which all calls share; a byte of a call
+//! before its row is kept.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -97,9 +107,11 @@ impl SlotRegistry {
             has_looked: false,
             fresh: Uuid::new_v4(),
         };
+        // Ends after the second look: an arrival that has looked is not sent back to look again.
         for look in 1.. {
             let twins = match self.arrive(&arrival, socket) {
                 SlotAssignment::Slot(key, row) => {
+                    // Before the row is awaited: a caller that goes meanwhile drops it, and leaves.
                     let attendance = Attendance {
                         registry: Arc::clone(self),
                         caller: arrival.caller,
@@ -149,6 +161,8 @@ impl SlotRegistry {
     /// Looks at the sockets of callers: who has hung up has left.
     fn look(&self, callers: &[CallerId]) {
         for caller in callers {
+            // The lock is released before the peek: every call of the sidecar waits for it, and
+            // `leave` takes it again. A socket that is dropped has no client any more.
             let socket = self.lock().sockets.get(caller).and_then(Weak::upgrade);
             if socket.is_none_or(|socket| has_hung_up(&socket)) {
                 self.leave(*caller, CallEnd::Gone);
@@ -254,6 +268,7 @@ impl Attendance {
 
     /// The answer was taken: the caller leaves with the end that was set.
     pub(crate) fn finish(mut self) -> Option<TakenAnswer> {
+        // The drop that follows must not cancel an operation whose answer was taken.
         self.on_hang_up = None;
         self.registry.leave(self.caller, self.end);
         match self.end {
@@ -304,6 +319,7 @@ impl TakenAnswer {
 
 impl Clock {
     fn start() -> Self {
+        // A clock before 1970 counts as 1970: `CallTable::restore` keeps no moment later than now.
         let start = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { start: Moment(millis(start)), since: Instant::now() }
     }

@@ -142,6 +142,8 @@ impl Body for CallerBody {
     ) -> Poll<Option<Result<Frame<Bytes>, PassedFailure>>> {
         match self.get_mut() {
             Self::Whole(bytes, leaving) => {
+                // Before the bytes: the socket must find the attendance at the flush that follows
+                // them.
                 if let Some((state, attendance)) = leaving.take() {
                     state.hand_over(attendance);
                 }

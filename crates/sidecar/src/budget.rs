@@ -33,6 +33,7 @@ impl Reservation {
     /// Takes more; false if there is no room.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let Ok(bytes) = u32::try_from(bytes) else { return false };
+        // Never a wait: two bodies that grow by turns would wait for each other's bytes.
         let Ok(more) = Arc::clone(&self.budget.0).try_acquire_many_owned(bytes) else {
             return false;
         };

@@ -126,6 +126,7 @@ impl Call {
         loop {
             let failed = match self.attempt_in_time().await {
                 Ok(asked) => {
+                    // A stream that breaks later must not end with a refusal from before it.
                     self.refused = None;
                     return asked;
                 }
@@ -165,6 +166,7 @@ impl Call {
             None => self.attempt().await,
             Some(time) => match timeout(time, self.attempt()).await {
                 Ok(attempted) => attempted,
+                // The request may have arrived: never read as unsent.
                 Err(_elapsed) => Err(PassedFailure::Broken.into()),
             },
         }
@@ -187,6 +189,8 @@ impl Call {
         let mut body = Vec::new();
         while let Some(piece) = answer.next().await? {
             body.extend_from_slice(&piece);
+            // After the piece is kept: without room for it, it is part of the beginning that is
+            // passed on.
             if !reservation.grow(piece.len()) {
                 return Ok(AskResult::Long(body.into(), answer));
             }
@@ -204,6 +208,7 @@ impl Call {
             Meaning::PassOn(end) => Ok(AskResult::Whole(whole(end))),
             Meaning::AskAgain(end) => Err(FailedAttempt {
                 hint: retry_after,
+                // After an error that may have bound the key a later refusal must not free the slot.
                 may_have_arrived: end != CallEnd::Retryable,
                 answer: Some(whole(end)),
             }),

@@ -169,6 +169,7 @@ impl Guard {
         let origin = self.origin(&head.headers);
         let mut sites = head.headers.get_all(SEC_FETCH_SITE).iter();
         let is_own_site = |site: &HeaderValue| matches!(site.as_bytes(), b"none" | b"same-origin");
+        // A request without the header passes: only browsers send it, SDKs and curl do not.
         if origin.is_none() && !sites.all(is_own_site) {
             return Err(GuardRefusal::Site);
         }
@@ -196,6 +197,8 @@ impl Guard {
             Err(_name) => host.eq_ignore_ascii_case("localhost"),
             Ok(IpAddr::V4(named)) if named.octets() == [127, 0, 0, 1] => true,
             Ok(IpAddr::V6(named)) if named.is_loopback() => true,
+            // A published port of a container is reached under an address of its host, which is
+            // unknown here. A rebinding attack needs a name, so that any IP address is accepted.
             Ok(named) => named == ip || !ip.is_loopback(),
         }
     }
@@ -246,6 +249,7 @@ fn has_parent_segment(path: &str) -> bool {
         return false;
     }
     let mut path = path.as_bytes().to_vec();
+    // Each proxy on the way may decode once: judged as it came, and without each layer.
     for _ in 0..=ENCODINGS_MAX {
         let is_parent = |segment: &[u8]| segment.split(|byte| *byte == b';').next() == Some(b"..");
         if path.split(|byte| matches!(byte, b'/' | b'\\')).any(is_parent) {
@@ -269,6 +273,7 @@ fn decoded(bytes: &[u8]) -> Vec<u8> {
                 decoded.push(high * 16 + low);
                 at += 3;
             }
+            // A `%` without two digits is an ordinary byte: the target crosses as it was sent.
             (byte, _, _) => {
                 decoded.push(*byte);
                 at += 1;

@@ -122,6 +122,7 @@ impl Health {
         reach.n_failed = reach.n_failed.saturating_add(1);
         let is_lost = match failure {
             PassedFailure::Unsent => true,
+            // One may be a kept connection that the other side had closed: no proof of a loss.
             PassedFailure::Broken => reach.n_failed >= BROKEN_MAX,
         };
         if !is_lost || reach.lost.is_some() {

@@ -177,6 +177,7 @@ impl Journal {
     /// Writes what waits, and ends the writer. A disk that hangs is not waited for.
     pub(crate) async fn close(self) {
         let Some(OpenJournal { changes, ended, .. }) = self.0 else { return };
+        // The writer ends once its sender is gone, after the changes that wait.
         drop(changes);
         match tokio::time::timeout(CLOSE, ended).await {
             Ok(Ok(())) => {}
@@ -211,6 +212,7 @@ fn prepare(path: &Path, is_synced: bool) -> Result<(Connection, Vec<Record>), Ba
     let mut connection = Connection::open_with_flags(&opened.path, flags).map_err(of_database)?;
     // SQLite opens by name: the name must still be that of the file that was judged.
     opened.check_name()?;
+    // No wait: another sidecar keeps its lock until it ends, so that a wait only delays the error.
     connection.busy_timeout(Duration::ZERO).map_err(of_database)?;
     // Set before the first read, so that the lock is taken once and kept until the process ends.
     connection.pragma_update(None, "locking_mode", "EXCLUSIVE").map_err(of_database)?;
@@ -257,6 +259,8 @@ fn read(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
             stage: match row.get::<_, i64>(2)? {
                 1 => Stage::Failed,
                 2 => Stage::Delivered,
+                // The table's CHECK admits no other. Read as open, it repeats a key and runs none
+                // twice.
                 _ => Stage::Open,
             },
             born: moment(row.get(3)?),
@@ -275,6 +279,7 @@ fn write_all(mut connection: Connection, changes: &ChangeReceiver, file: &Journa
     while let Some(batch) = changes.take() {
         write_batch(&mut connection, file, &mut unwritten, batch);
     }
+    // The last batch may have failed: its ends get one more transaction.
     if !unwritten.is_empty() {
         write_batch(&mut connection, file, &mut unwritten, Vec::new());
     }

@@ -57,6 +57,8 @@ impl RetryBudget {
             Some(announced) => self.since + announced.saturating_sub(MARGIN),
             None => failing_since + self.otherwise,
         };
+        // From the fifth doubling on the pause is `PAUSE_MAX`: the shift stops long before it
+        // overflows.
         let doubled = PAUSE_MIN.saturating_mul(1 << self.failures.min(8)).min(PAUSE_MAX);
         self.failures += 1;
         let pause = hint.unwrap_or(doubled);
@@ -73,6 +75,7 @@ impl RetryBudget {
     /// Announces to the gateway the rest of the caller's time, if the caller announced any.
     pub(crate) fn announce(&self, headers: &mut HeaderMap, now: Instant) {
         let Some(announced) = self.announced else { return };
+        // Rounded down: the gateway has to answer before the caller gives up.
         let left = (self.since + announced).saturating_duration_since(now).as_secs().max(1);
         for name in ANNOUNCED {
             if headers.contains_key(&name) {

@@ -96,6 +96,7 @@ pub async fn serve(
             drop(place);
         });
     }
+    // Before the wait: a client that connects during it is refused at once, not left unanswered.
     drop(listener);
     connections.close();
     if tokio::time::timeout(DRAIN, connections.wait()).await.is_err() {
@@ -103,6 +104,8 @@ pub async fn serve(
         cut.cancel();
         connections.wait().await;
     }
+    // After the connections: a client that hangs up while they finish may still begin a
+    // cancellation.
     service.tasks.close();
     service.tasks.wait().await;
     // No other task has them any more; else the last ends are lost, and replay once.

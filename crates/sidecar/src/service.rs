@@ -89,6 +89,8 @@ impl Service {
     ) -> CallerResponse {
         caller.state.begin();
         let (head, body) = request.into_parts();
+        // Before the own pages too: a page of another origin must not read the health or the
+        // metrics.
         let terms = match self.guard.judge(&head, caller.local) {
             Ok(terms) => terms,
             Err(refusal) => {
@@ -149,6 +151,7 @@ impl Service {
         body: Incoming,
         caller: LocalCaller,
     ) -> CallerResponse {
+        // The caller's timeout runs from its request: the time to read the body counts against it.
         let since = Instant::now();
         let Some(uri) = self.upstream.uri(&head.uri) else {
             return own(Code::NotFound, &caller);
@@ -167,6 +170,8 @@ impl Service {
         if !headers.contains_key(IDEMPOTENCY_KEY) {
             match self.admit(&head, &body, &caller).await {
                 Ok(admitted) => {
+                    // The text of a UUID is always a valid header value: no completion goes out
+                    // without a key.
                     if let Ok(key) = HeaderValue::try_from(admitted.key().to_string()) {
                         headers.insert(IDEMPOTENCY_KEY, key);
                     }
@@ -307,6 +312,8 @@ async fn complete(mut call: Call, caller: LocalCaller) -> CallerResponse {
         AskResult::Whole(answer) => return whole(answer, call.attendance, &caller),
         AskResult::Long(beginning, rest) => {
             let leaving = call.attendance.map(|mut attendance| {
+                // The end of the body is not read here: an error that is passed on proves nothing
+                // about the key, and its slot must stay for the retry.
                 let is_success = rest.status.is_success();
                 attendance.set_end(if is_success { CallEnd::Delivered } else { CallEnd::Unsure });
                 (caller.state, attendance)

@@ -116,9 +116,11 @@ impl Telling {
     async fn send(&mut self) {
         match self.call.send().await {
             AskResult::Stream(answer) => {
+                // Before its first event the client has nothing with which a new answer must agree.
                 if self.progress == Progress::Telling {
                     self.resumption.restart();
                 }
+                // Half an event of the broken connection must not join the first one of the next.
                 self.decoder = Decoder::new(EVENT_BYTES_MAX, EVENT_BYTES_MAX);
                 self.answer = Some(answer);
             }
@@ -130,6 +132,8 @@ impl Telling {
 
     async fn break_off(&mut self) {
         self.answer = None;
+        // The head of an answer had come, so the key may be bound: a refusal of the next request
+        // must not end the slot.
         self.call.cut();
         if let Some(last) = self.call.wait(None).await {
             self.end_with(last);
@@ -159,6 +163,7 @@ impl Telling {
                 Some(Meaning::Success) => {}
             }
         }
+        // After the events before the unreadable one: they are whole, and the client gets them.
         if !is_readable {
             self.break_for_good();
         }
@@ -219,6 +224,7 @@ impl Telling {
 
 /// The event that a whole answer becomes in a stream that has begun.
 pub(crate) fn as_event(answer: &WholeAnswer) -> Bytes {
+    // A line break would end the data line of the event, and the error with it.
     let is_error = answer::of_event(&answer.body).is_some() && !answer.body.contains(&b'\n');
     if is_error {
         return sse::event(&answer.body);

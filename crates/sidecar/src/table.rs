@@ -51,6 +51,8 @@ pub(crate) struct Moment(pub(crate) u64);
 impl Moment {
     /// Time since an earlier moment.
     fn since(self, earlier: Self) -> Duration {
+        // A moment of another process may be ahead: then no time has passed, so that a slot stays
+        // longer. Ended early, its call would get a second key.
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 }
@@ -270,6 +272,8 @@ impl CallTable {
             table.put(Slot {
                 record,
                 callers: BTreeSet::new(),
+                // The journal does not keep which requests were sent. Taken as unsent, a refusal
+                // after the restart would drop the key of a call that may have run.
                 may_be_bound: true,
                 was_delivered: false,
                 // The journal has the last request alone: the longest time begins anew.
@@ -292,6 +296,8 @@ impl CallTable {
             return self.take(key, caller, now);
         }
         let attended = open().find(|slot| slot.is_attended()).map(|slot| slot.record.key);
+        // A twin whose client has gone unseen would count as another call, and this arrival, its
+        // retry perhaps, would be paid for a second time.
         if attended.is_some() && !has_looked {
             return SlotAdmission::Look(
                 open().flat_map(|slot| slot.callers.iter().copied()).collect(),
@@ -354,6 +360,7 @@ impl CallTable {
             CallEnd::Final | CallEnd::Gone | CallEnd::Unsure => slot.may_be_bound = true,
             CallEnd::Retryable | CallEnd::Refused => {}
         }
+        // No change for the journal: the row is open there, and `restore` sets its moment anew.
         if slot.is_attended() {
             slot.record.seen = now;
             return None;
@@ -383,6 +390,7 @@ impl CallTable {
     pub(crate) fn reset(&mut self, key: Uuid, now: Moment) -> Option<TableChange> {
         let slot = self.slots.get_mut(&key)?;
         slot.was_delivered = false;
+        // A caller has taken the slot since: its own end decides.
         if slot.is_attended() || slot.record.stage != Stage::Delivered {
             return None;
         }
@@ -401,6 +409,7 @@ impl CallTable {
 
     fn take(&mut self, key: Uuid, caller: CallerId, now: Moment) -> SlotAdmission {
         let Some(slot) = self.slots.get_mut(&key) else { return SlotAdmission::Full };
+        // An earlier caller had that answer: this one waits anew, and leaves an orphan if it goes.
         if !slot.is_attended() {
             slot.was_delivered = false;
         }
@@ -435,10 +444,13 @@ impl CallTable {
 
     /// Moves a slot to a stage, at which a caller was seen now.
     fn set(&mut self, key: Uuid, stage: Stage, now: Moment) -> Option<Record> {
+        // Out of the indexes first: stage and moment are its place in them.
         let mut slot = self.remove(key)?;
         (slot.record.stage, slot.record.seen) = (stage, now);
         match stage {
             Stage::Open => {}
+            // The first error counts: otherwise a client that repeats its call extends the time
+            // for which it gets that error without end.
             Stage::Failed => slot.failed_at = slot.failed_at.or(Some(now)),
             Stage::Delivered => slot.failed_at = None,
         }

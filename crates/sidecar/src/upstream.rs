@@ -3,6 +3,9 @@
 //! A client uses the sidecar like OpenAI's API, below `/v1`, to which the upstream's URL leads; any other path
 //! is a sibling of that. Headers of one connection do not cross, nor do those that only browsers and proxies of
 //! this machine add: cookies of `localhost` are other programs', and a forwarded address is no proof.
+//!
+//! A credential crosses as its client sent it. The sidecar has none of its own, so that it never spends for a client
+//! without one. Nor does an answer bring back cookies or the gateway's rules for other origins, which `guard` decides.
 
 use bytes::Bytes;
 use holdfast_net::{BadBaseUrl, BaseUrl};
@@ -93,6 +96,7 @@ impl std::str::FromStr for UpstreamUrl {
                 | BadBaseUrl::Endpoint => BadUpstreamUrl::Url(error),
             })
         };
+        // The text is part of each digest: both spellings of one gateway must find the same slot.
         let trimmed = text.trim_end_matches('/');
         let root = base(trimmed.strip_suffix(API).unwrap_or(trimmed))?;
         Ok(Self { text: trimmed.into(), api: base(text)?, root })
@@ -148,6 +152,8 @@ pub(crate) fn of_request(headers: &HeaderMap) -> HeaderMap {
 /// The headers of an answer that cross.
 pub(crate) fn of_answer(headers: &HeaderMap) -> HeaderMap {
     let mut crossing = crossing(headers);
+    // Browsers keep cookies by host without its port: a cookie of the gateway would go to every
+    // program of this machine.
     crossing.remove(SET_COOKIE);
     remove_all(&mut crossing, |name| name.starts_with(SHARING));
     crossing

@@ -87,6 +87,8 @@ impl QueueState {
         let is_awaited = entry.written.is_some();
         let room = if is_awaited { ROWS_MAX } else { ENTRIES_MAX };
         if self.entries.len() >= room {
+            // One line until there is room again: while the disk hangs, each client that retries
+            // would add one.
             if self.n_dropped == 0 {
                 tracing::error!("the journal's disk does not keep up: calls are refused");
             }
@@ -129,6 +131,7 @@ impl Queue {
 impl ChangeSender {
     /// Adds a change; a refused change notifies its caller.
     pub(super) fn push(&self, entry: Entry) -> Result<(), NotWritten> {
+        // The lock is released before the call, or the writer would wake only to wait for it.
         let is_news = self.0.lock().push(entry)?;
         if is_news {
             self.0.news.notify_one();
@@ -139,6 +142,8 @@ impl ChangeSender {
 
 impl Drop for ChangeSender {
     fn drop(&mut self) {
+        // Under the lock: set between the writer's check and its sleep, the call below would be
+        // lost.
         self.0.lock().is_over = true;
         self.0.news.notify_one();
     }
