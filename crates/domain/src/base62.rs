@@ -15,6 +15,7 @@ pub(crate) fn write(bytes: &[u8], len: usize) -> String {
         let mut rest: u32 = 0;
         for byte in &mut number {
             let value = (rest << 8) | u32::from(*byte);
+            // The rest is below 62, so that a 62nd of rest × 256 + byte fits into a byte.
             *byte = u8::try_from(value / 62).unwrap_or(u8::MAX);
             rest = value % 62;
         }

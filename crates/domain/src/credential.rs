@@ -176,6 +176,7 @@ impl Grant {
     #[must_use]
     pub fn allows(&self, model: &PublicModelId) -> bool {
         self.models.as_ref().is_none_or(|models| {
+            // Most entries are ids, which the sorted set finds; only patterns need the scan.
             models.contains(model.as_str()) || models.iter().any(|entry| entry.allows(model))
         })
     }

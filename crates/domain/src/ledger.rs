@@ -161,6 +161,8 @@ impl Funds {
             Self::Release(hold) => (Some(Transfer::new(TransferKind::Release, hold)), None),
             Self::Lapse(hold) => (Some(Transfer::new(TransferKind::Lapse, hold)), None),
         };
+        // A charge of nothing, or one as large as its hold, leaves one transfer: the ledger has
+        // none of zero.
         first.into_iter().chain(second).filter(|transfer| transfer.amount > Micros::ZERO)
     }
 }

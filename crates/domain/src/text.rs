@@ -238,6 +238,7 @@ fn judge(character: char, before: Before, tail: &str) -> Option<Before> {
         EMOJI_STYLE => match before {
             Before::Picture => Some(Before::Styled),
             Before::Key if tail.starts_with(KEYCAP) => Some(Before::Other),
+            // Without an effect it is invisible: two texts that look the same would differ.
             Before::Key | Before::Other | Before::Styled => None,
         },
         JOINER => {

@@ -133,6 +133,8 @@ impl Holdfast {
             Ok(name) => return Ok(name),
             Err(bad) => bad,
         };
+        // Only for a bad name: a rule for names that became stricter must not refuse the repetition
+        // of a command that was done.
         let bound = self.store().request_record(ActorId::Local, key).await;
         match bound.map_err(|error| CommandError::Unavailable(Box::new(error)))? {
             Some(_bound) => Ok(normal_form(text.trim()).into_owned()),

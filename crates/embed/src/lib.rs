@@ -171,6 +171,7 @@ impl Holdfast {
         background.token().cancel();
         tasks.close();
         tasks.wait().await;
+        // After the tasks: without the lease another process may reap a sale that still runs.
         let left = membership.store.leave(&membership.node).await;
         membership.store.clone().close().await.and(left)
     }

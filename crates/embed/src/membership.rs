@@ -86,6 +86,8 @@ impl Membership {
     /// True if work may begin: the lease lasts for longer than [`MARGIN`].
     pub(crate) fn may_begin(&self) -> bool {
         let beat = locked(&self.beat);
+        // From the moment of sending: the database began the lease no earlier, so this process
+        // stops first.
         beat.as_ref().is_some_and(|beat| beat.sent.elapsed() < LEASE.saturating_sub(MARGIN))
     }
 
@@ -93,6 +95,7 @@ impl Membership {
     /// lease in touch.
     pub(crate) fn conduct<'a>(&'a self, pause: &'a Pause) -> Conduct<'a> {
         let beat = locked(&self.beat);
+        // After an outage of the database every lease looks dead, also of processes that run on.
         let believes = beat.as_ref().is_some_and(|beat| {
             beat.sent.elapsed() < LEASE && beat.in_touch_since.elapsed() >= LEASE
         });
@@ -167,6 +170,7 @@ impl Membership {
     }
 
     async fn reconcile_once(&self) -> Result<(), Unavailable> {
+        // The first error ends the pass: the rest is due again at the next heartbeat.
         for operation in self.store.due(SCAN_BATCH).await? {
             let alive = self.running().get(&operation).copied();
             self.conduct(&PAUSE).reconcile_while_running(operation, alive).await?;

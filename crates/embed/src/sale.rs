@@ -1,4 +1,15 @@
 //! A sale: claim, work and ending of one operation, on a task that is never dropped.
+//!
+//! ```text
+//! load ─┬─ bound: settle or reap if that is allowed ─▶ Sale, without a look at the payer
+//!       └─ open or none ─▶ payer, price ─▶ claim ─▶ work, once ─▶ ending, until the store takes it ─▶ Sale
+//! ```
+//!
+//! The future that a caller holds only waits for that task: dropped after the claim, it would leave a hold without an
+//! ending. The work runs on a further task, so that a panic in it is an unknown outcome and not a lost sale.
+//!
+//! Never: work before the hold is committed, or near the end of the lease; a second run of work whose outcome is
+//! unknown; an answer in a log, which `Debug` keeps out.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -170,6 +181,8 @@ impl Holdfast {
         async move {
             let tracked = inner.membership.sales.clone();
             let sale = async move { inner.sell(order, work).await };
+            // On the tracker that `close` waits for: a caller that drops the future leaves the sale
+            // running, and its hold gets an ending.
             tracked.spawn(sale).await.map_err(SellError::Task)?
         }
     }
@@ -214,6 +227,8 @@ impl Inner {
         }
         let membership = &*self.membership;
         let id = OperationId::of(order.key.api_key, order.key.request_key);
+        // Before the payer is judged: a sale that was made is answered even if its key, wallet or
+        // price is not in force any more.
         let found = membership.store.load(id).await?;
         if let Some(row) = found.operation.as_ref().filter(|row| row.phase != Phase::Open) {
             if !row.binding.is_same_request(&order.binding) {
@@ -226,6 +241,8 @@ impl Inner {
             return Ok(self.ended(found.snapshot, false));
         }
         let payer = self.payer(&order).await?;
+        // Before the claim: a price that is known with other numbers must be refused while no money
+        // is held.
         membership.store.pin(std::slice::from_ref(&order.price.version)).await?;
         self.claim(id, order, payer, work).await
     }
@@ -260,6 +277,8 @@ impl Inner {
             let run = async |operation: Arc<Operation>| {
                 // From here on the claim is this sale's, until its ending is committed.
                 running.get_or_init(|| RunningSale::begin(membership, id, owner));
+                // The commit may have waited for the store: near the end of the lease no work
+                // begins, or another process could give up what this one is about to run.
                 let work = work.take().filter(|_work| membership.may_begin());
                 let Some(work) = work else { return (Ending::NotRun, Vec::new()) };
                 has_run.store(true, Ordering::Relaxed);
@@ -276,6 +295,8 @@ impl Inner {
             let rebind = |_older: &Operation| Rebinding::Lost;
             let offered = ClaimOffer { claim: &claim, now, rebind: &rebind };
             let claimed = membership.conduct(&PAUSE).perform(&offered, run).await;
+            // Only this refusal is offered again: no row was written, and the edited limits may
+            // still allow the claim.
             let is_outdated = matches!(claimed, Err(ClaimError::Commit(CommitError::LimitsEdited)));
             if !is_outdated || offer == OFFERS_MAX {
                 return Ok(self.sale_of(claimed?, has_run.into_inner()));
@@ -371,6 +392,7 @@ impl<'a> RunningSale<'a> {
 impl Drop for RunningSale<'_> {
     fn drop(&mut self) {
         let mut running = self.membership.running();
+        // A later claim of the same operation may have taken the entry: it is alive, and stays.
         if running.get(&self.operation) == Some(&self.claim) {
             running.remove(&self.operation);
         }

@@ -15,21 +15,21 @@ pub enum Fault {
     HoldKept,
     /// The wallet pays one micro more than the caller was answered.
     OtherAmountCharged,
-    /// A limit of an API key bounds nothing.
+    /// No limit of an API key refuses a request.
     CapIgnored,
     /// A refund is written to the ledger, and not to the wallet.
     RefundLost,
-    /// A failure that proves nothing is read as proof that the model did not run.
+    /// A failure without proof is read as proof that the model did not run.
     FailureReadAsNotRun,
     /// An operation whose process died is opened again, as if it had not been sent.
     RunAgainAfterTakeover,
     /// A replay has one byte more than the first answer.
     OtherBytesReplayed,
     /// Every fourth ending is answered, and its transaction rolled back. Only the writer of a SQLite file has this
-    /// fault; on PostgreSQL it changes nothing.
+    /// fault; on PostgreSQL it has no effect.
     AnsweredBeforeCommit,
     /// Every fourth claim is acknowledged, and its transaction rolled back. Only the writer of a SQLite file has this
-    /// fault; on PostgreSQL it changes nothing.
+    /// fault; on PostgreSQL it has no effect.
     RunBeforeClaim,
 }
 

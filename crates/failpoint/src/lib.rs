@@ -188,7 +188,7 @@ mod inner {
         if armed.step != step || left.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        // Where nobody reads it, nobody waits for it either.
+        // A closed standard error has no reader that could wait for this line.
         drop(writeln!(std::io::stderr(), "failpoint {step} reached"));
         while !armed.until.as_ref().is_some_and(|file| file.exists()) {
             std::thread::sleep(LOOK);
@@ -198,6 +198,8 @@ mod inner {
     /// Arms a step. A second call has no effect.
     pub fn arm(failpoint: Failpoint) {
         let left = AtomicU64::new(failpoint.nth.get());
+        // The first one stays: threads may have counted arrivals down already, and a new count
+        // would stop another arrival than the one that was named.
         ARMED.get_or_init(|| (failpoint, left));
     }
 

@@ -45,6 +45,8 @@ impl DepositReference {
     #[must_use]
     pub fn unbookable(&self) -> Option<&'static str> {
         let fields = ["source", "external_reference"];
+        // As typed: the normal form turns some characters into ASCII, such as the Kelvin sign into
+        // K, and a reference that was typed with one would be booked under another text.
         let is_bookable =
             |text: &String| self.is_booked || text.bytes().all(|byte| byte.is_ascii_graphic());
         let parts = fields.into_iter().zip(&self.typed);

@@ -1,4 +1,11 @@
 //! Reasons why a command of administration is not done.
+//!
+//! One variant for each answer that a caller can act on, with the values that the answer names: the bound that was
+//! met, the posting that has the request key already. The administration's API translates them in one exhaustive match
+//! (`admin/src/error/translation.rs`), so that a new refusal does not compile without its code.
+//!
+//! A refusal binds no request key, so that the same command may be sent again once its cause is gone. Never in here: a
+//! failure of the store, which proves neither that a command was done nor that it was not.
 
 use super::BoundedKind;
 use super::event::NewEvent;

@@ -50,6 +50,8 @@ impl ClockPair {
         if is_near(by_micros) {
             return Self::begin(database, own);
         }
+        // The same skew as before, within the tolerance. A clock that jumps again is no more to be
+        // believed than at first: its day begins anew.
         let as_before =
             self.apart.filter(|apart| is_near(by_micros.saturating_sub(apart.by_micros)));
         let since = as_before.map_or(own, |apart| apart.since);

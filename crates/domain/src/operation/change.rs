@@ -209,6 +209,8 @@ impl Transition {
             Effect::AskCancel => after.cancel_asked = true,
             Effect::Cancel => {
                 after.phase = Phase::Abandoned { finished_at: at };
+                // T3 gave it back, which the phase of an abandoned row does not show: without the
+                // mark it would pass for a reservation that the key still has.
                 after.reserved = after.reserved.given_back();
             }
             Effect::Open { attempts } => {

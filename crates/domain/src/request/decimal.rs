@@ -121,6 +121,8 @@ fn significant(spelled: impl Iterator<Item = u8>) -> Result<(u128, usize), BadDe
         if n_digits > DIGITS_MAX {
             return Err(BadDecimal);
         }
+        // 34 digits are below 2^113, so that none of these checks fails: the bound above refuses
+        // first.
         let shift = u32::try_from(before).ok().and_then(|zeros| zeros.checked_add(1));
         let scaled = shift
             .and_then(|shift| 10_u128.checked_pow(shift))

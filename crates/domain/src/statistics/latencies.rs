@@ -41,6 +41,7 @@ impl Latencies {
     #[must_use]
     pub fn percentile_ms(&self, percent: u64) -> Option<u64> {
         let all = self.count();
+        // Rounded up here and below: a percentile is never shown as better than it was.
         let rank = u128::from(all).saturating_mul(u128::from(percent)).div_ceil(100).max(1);
         let (mut before, mut low) = (0_u128, 0_u64);
         for (count, bound) in self.0.iter().zip(BOUNDS_MS) {

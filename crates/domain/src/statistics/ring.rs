@@ -50,6 +50,7 @@ pub fn place(kept: &[Slot], new: &[&str]) -> RingChange {
         .collect();
     listed.reverse();
     let (mut freed, mut taken) = (Vec::new(), BTreeSet::new());
+    // After the new requests, all of which are newer: the counts go on from theirs.
     for slot in kept.iter().rev() {
         if is_listed(&slot.code) {
             taken.insert(slot.number);

@@ -359,6 +359,8 @@ impl Reading {
         let Beside(prompt_side, completion_side) = beside;
         let prompt = counts.prompt.saturating_add(prompt_side.tokens(counts));
         let completion = counts.completion.saturating_add(completion_side.tokens(counts));
+        // Each detail is cut to what its whole has left: meters are disjoint, and add up to the
+        // wholes.
         let cached = counts.cached.min(prompt.saturating_sub(prompt_side.written(counts)));
         let written = counts.written.min(prompt.saturating_sub(cached));
         let read_anew = prompt.saturating_sub(cached).saturating_sub(written);
@@ -420,6 +422,7 @@ impl LatestUsage {
             self.report = Some(later);
             return;
         };
+        // An absurd report replaces none: the last one that was believed is the better count.
         if !later.is_accepted(&self.ceiling) {
             return;
         }

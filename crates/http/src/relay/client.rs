@@ -42,6 +42,7 @@ impl RelayTransport for DirectTransport {
 
 async fn send(address: &NodeAddress, request: &RelayRequest) -> Result<Option<RelayAnswer>, Cause> {
     let socket = TcpStream::connect(address.as_str()).await?;
+    // A record may be one piece of a stream that a caller reads: never held back for a fuller packet.
     socket.set_nodelay(true)?;
     let mut client = http1::Builder::new();
     let client = client.max_buf_size(READ_AHEAD).handshake(TokioIo::new(socket));
@@ -57,6 +58,7 @@ async fn send(address: &NodeAddress, request: &RelayRequest) -> Result<Option<Re
         .header(PROOF, proof.to_string())
         .body(Empty::<Bytes>::new())?;
     let answer = sender.send_request(http_request).await?;
+    // Every refusal is a 404: no relay, and the caller is answered from the row instead.
     if answer.status() != StatusCode::OK {
         return Ok(None);
     }

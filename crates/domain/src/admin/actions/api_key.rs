@@ -1,4 +1,12 @@
-//! Changes of API keys.
+//! Changes of API keys: issue, edit, suspend, resume, rotate, revoke.
+//!
+//! Each is judged over facts that are read under the locks of its transaction. The wallet's row is read before the
+//! key's, because every command locks them in this order. A refusal writes no row of a key.
+//!
+//! An actor whose grants are bounded (`is_bounded`) hands out at most the wallet's `key_spend`. That holds for every
+//! change that makes a key worth more: a new end, a further model, and the bearer that a rotation returns.
+//!
+//! Never: a limit that begins to count at zero although the key has spent; a credential that outlives its revoked key.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -155,6 +163,7 @@ fn refuse_unbounded(
 ) -> Result<(), AccountRefusal> {
     let wallet = wallet.ok_or(AccountRefusal::NoWallet)?;
     let most = wallet.key_spend.ok_or(AccountRefusal::KeySpendUnset)?;
+    // Another window is never within: an amount of a day cannot be compared with one of a month.
     let is_within =
         spend.is_some_and(|spend| spend.window == most.window && spend.micros <= most.micros);
     if is_within { Ok(()) } else { Err(AccountRefusal::KeySpendExceeded(most)) }
@@ -195,6 +204,8 @@ async fn edit<F: Facts>(
     let counters = after.grant.limits.seeded_since(&before.grant.limits);
     let has_other_limits = after.grant.limits != before.grant.limits;
     let mut effect = AccountEffect::changed(&before, after, AccountWrite::UpdateApiKey);
+    // In the transaction of the edit: a counter that began at zero would let the key spend its new
+    // limit once more.
     if has_other_limits {
         effect.writes.push(AccountWrite::SeedCounters(id, counters, now));
     }

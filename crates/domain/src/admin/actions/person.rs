@@ -187,6 +187,7 @@ impl PersonAction {
                     PersonWrite::RenewSession(kept.0, kept.1),
                 ];
                 let mut changes = vec![touched("password")];
+                // An open link that sets a password would be a way around the new one.
                 end_password_links(&record, |_link| true, (&mut writes, &mut changes));
                 done(*person, writes, changes)
             }

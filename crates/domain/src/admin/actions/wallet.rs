@@ -57,6 +57,7 @@ impl WalletAction {
                 let scope = NameScope::Wallets(record.wallet.id);
                 facts.taken(scope, names.map(Vec::from_iter)).await?.refuse(names)?;
                 let mut made = WalletRecord { created_at: now, edited: 0, ..record.clone() };
+                // Money comes by postings only: a balance without one would unbalance the ledger.
                 (made.wallet.available, made.wallet.held) = (Micros::ZERO, Micros::ZERO);
                 AccountEffect::created(made, AccountWrite::InsertWallet)
             }
@@ -85,6 +86,7 @@ impl WalletAction {
                 let kind = EventKind::WalletClosed;
                 let mut effect = changed(command, kind, &before, before.close(now)?);
                 if !effect.writes.is_empty() {
+                    // In one transaction: no key of a closed wallet stays in force.
                     effect.writes.push(AccountWrite::RevokeApiKeysOf(*id, now));
                     let revoked =
                         keys.iter().map(|key| (key.thing(), key.changes(&key.revoke(now))));

@@ -118,6 +118,7 @@ impl WebhookAction {
             }
             Self::Disable(id) => {
                 let before = known(facts, *id).await?;
+                // The first reason stays: a webhook whose receiver was gone keeps that in its row.
                 let disabled = before.disabled.or(Some((now, DisableReason::Asked)));
                 changed(&before, WebhookRecord { disabled, ..before.clone() })
             }
@@ -125,6 +126,7 @@ impl WebhookAction {
                 let before = facts.webhook(*id).await?;
                 let others = facts.count(Count::WebhooksBeside(*id)).await?;
                 let before = before.ok_or(AccountRefusal::NoWebhook)?;
+                // One that is enabled counts already: the bound must not refuse to enable it again.
                 if before.disabled.is_some() {
                     refuse_many(others, bound_of(&before, bound))?;
                 }

@@ -70,6 +70,8 @@ impl DeliveryRoom {
             let Some(mut queue) = waiting.remove(&tenant) else { return assigned };
             let placed = iter::from_fn(|| queue.pop_front())
                 .find(|delivery| self.take(tenant, of(delivery).1));
+            // A tenant without a place for any of its deliveries leaves the round: its bounds stay
+            // full until an attempt ends.
             if let Some(delivery) = placed {
                 assigned.push(delivery);
                 waiting.insert(tenant, queue);
