@@ -72,6 +72,7 @@ pub(crate) fn telemetry(
     }
     let mut settings = of_table(table);
     let variables = Variables { document, environment };
+    // After the table: its mistakes are found even if its traces are off.
     if variables.is_off() {
         return None;
     }
@@ -148,6 +149,7 @@ fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Bad> {
     let bad = Bad("not a header: names are letters, digits and dashes, values visible ASCII");
     let name = HeaderName::try_from(name).map_err(|_reason| bad)?;
     let mut value = HeaderValue::try_from(value).map_err(|_reason| bad)?;
+    // It may be a credential: `Debug` of the headers leaves it out.
     value.set_sensitive(true);
     Ok((name, value))
 }

@@ -1,5 +1,13 @@
 //! `holdfast check-config`: the mistakes of the configuration, the objections of the database to it, and the
 //! answers of its providers and routes. The check writes no data; a probe runs each route's model once.
+//!
+//! ```text
+//! read the file ─▶ mistakes, with their lines ─▶ --database: prices compared ─▶ --probe: providers, then routes
+//! ```
+//!
+//! The database and the network are reached only on request, so that a file can be checked on a machine without either.
+//! In JSON a refused file has the same view as a good one, so that a program reads one form. Never in the output: a
+//! secret, or the value of a mistake.
 
 mod database;
 mod routes;

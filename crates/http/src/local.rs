@@ -112,6 +112,7 @@ impl AsyncWrite for ServerEnd {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.pipe).poll_flush(context))?;
+        // After the flush: the last event, which has the error, must reach the reader first.
         let broke = io::ErrorKind::ConnectionAborted;
         Poll::Ready(if self.cut.is_set() { Err(broke.into()) } else { Ok(()) })
     }

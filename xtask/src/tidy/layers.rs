@@ -3,6 +3,9 @@
 //!
 //! The table is the one picture of the architecture that cannot be outdated. A new line in it is a decision: the
 //! domain depends on no crate, interfaces depend on use cases, and only the binary knows all of them.
+//!
+//! Crates from outside are judged for the domain only, by a list of their names. Only tests of the whole depend on the
+//! gateway: a crate below it that did would reach every other one.
 
 use super::Finding;
 use crate::workspace::{DependencyKind, Package, THUMBNAILS};

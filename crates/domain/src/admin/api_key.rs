@@ -98,6 +98,8 @@ impl ApiKey {
 
     /// Counts an edit if any field has changed.
     fn counted(mut self, before: &Self) -> Self {
+        // As for wallets: an edit without a change must not outdate the number that others have
+        // seen.
         if self != *before {
             self.edited = before.edited.saturating_add(1);
         }

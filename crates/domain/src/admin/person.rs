@@ -388,6 +388,7 @@ impl KnownSession {
     /// True if it is accepted no more: the session, its person or its authority has ended.
     #[must_use]
     pub fn has_ended(&self) -> bool {
+        // A grant that ended while the session began has left its row: it is found at each look-up.
         let has_authority =
             self.grants.iter().any(|grant| grant.authority == self.session.authority);
         self.session.has_ended(self.now) || self.person.ended_at.is_some() || !has_authority

@@ -143,6 +143,8 @@ impl WalletRecord {
             return Ok(self.clone());
         }
         let Wallet { available, held, .. } = self.wallet;
+        // Held funds come back as their operations end: a closed wallet takes no posting, and that
+        // balance could never be taken out.
         if available != Micros::ZERO || held != Micros::ZERO {
             return Err(AccountRefusal::WalletNotEmpty { available, held });
         }
@@ -159,6 +161,8 @@ impl WalletRecord {
 
     /// Counts an edit if any field has changed.
     fn counted(mut self, before: &Self) -> Self {
+        // An edit without a change keeps its number, or a repeated command would make the number
+        // that other actors have seen out of date.
         if self != *before {
             self.edited = before.edited.saturating_add(1);
         }

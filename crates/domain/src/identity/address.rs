@@ -40,6 +40,7 @@ impl TryFrom<&str> for NodeAddress {
     type Error = BadNodeAddress;
 
     fn try_from(text: &str) -> Result<Self, BadNodeAddress> {
+        // From the end: an address of version 6 has colons of its own, in its brackets.
         let (host, port) = text.rsplit_once(':').ok_or(BadNodeAddress)?;
         // Rust reads `+1` as a number too, and no other process would write it so.
         let is_number = port.bytes().all(|byte| byte.is_ascii_digit());

@@ -3,6 +3,9 @@
 //!
 //! Two bounds are watched: the bytes of the answer, and the time of silence. Meeting one only ends a wait here; its
 //! consequence for the operation is decided at the call, which knows whether a byte was sent.
+//!
+//! Never: a piece on the tape that is not in the answer, or the other way round. A replay would then differ from the
+//! stream, so a chunk that has no room is in neither.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -133,6 +133,7 @@ impl BucketQuery {
         let start = params.seconds("start_time")?.ok_or_else(|| {
             bad("start_time", "`start_time` is missing: send the Unix seconds of the first bucket.")
         })?;
+        // One more than now: the end is not included, and operations of this second are.
         let until = now.as_micros().div_euclid(1_000_000).saturating_add(1);
         let asked_for = params.seconds("end_time")?;
         if asked_for.is_some_and(|end| end <= start) {
@@ -155,12 +156,15 @@ impl BucketQuery {
         };
         let first = match params.one("page")? {
             None => start,
+            // Only the beginning of a bucket of this query: within one, a part would be shown as
+            // the whole.
             Some(page) => place(page)
                 .filter(|at| (start..end).contains(at) && at.rem_euclid(width) == 0)
                 .ok_or_else(|| {
                     bad("page", "`page` is not the `next_page` of a page of this query.")
                 })?,
         };
+        // At most 180 days after a year of four digits: neither step saturates.
         let last = first.saturating_add(limit.saturating_mul(width)).min(end);
         let groups = params.all("group_by").map(|name| {
             let group = endpoint.groups().iter().find(|(known, _group)| *known == name);

@@ -1,5 +1,8 @@
 //! The whole sidecar between real sockets, with tokio's clock stopped: it goes on by itself while everybody waits.
 //! The gateway is a script, since the one of the tests has a clock of its own.
+//!
+//! Real sockets, because the sidecar judges by them: a peek, a reset and a flush have no equal in memory. A stopped
+//! clock, because timeouts of minutes are tested in milliseconds and never race with the machine.
 
 mod hang_ups;
 mod healing;

@@ -1,4 +1,10 @@
 //! The table, row by row, as the manual lists them.
+//!
+//! A bench has a table and a clock in milliseconds that only its test moves, so that each test is a history of arrivals
+//! and ends. Keys are compared: the same key is the same run, another one is another charge.
+//!
+//! The last test compares the names here with the manual's list, so that a rule of the manual without a test fails.
+//! Histories that no table lists are the model's (`table/model.rs`).
 
 use super::*;
 

@@ -191,6 +191,8 @@ impl Sessions for Store {
             let mut cells = Cells::new(row);
             let now = self.seen(cells.timestamp()?);
             let session = session(&mut cells)?;
+            // Rows of ended sessions go as the next session begins: until then they are left out
+            // here.
             Ok((!session.has_ended(now)).then_some(session))
         });
         let read: Result<Vec<_>, BadRow> = read.collect();
@@ -313,6 +315,7 @@ fn begin(dialect: Dialect, new: &NewSession, now: Timestamp) -> Vec<Statement> {
         wallet_of(new.authority.reach).into(),
     ];
     vec![
+        // Ended ones first: counted among the newest, they would push out one that is in use.
         dialect.statement(DELETE_ENDED, [before(SESSION_LIFETIME), before(SESSION_IDLE)]),
         dialect.statement(DELETE_OLDEST, [person, kept.into()]),
         dialect.statement(INSERT, insert),

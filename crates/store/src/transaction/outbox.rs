@@ -180,6 +180,8 @@ pub(crate) fn lease(
         let mut leased = room.assign(due, tenant);
         leased.iter_mut().for_each(|delivery| delivery.leased_at = now);
         let numbers: Vec<_> = leased.iter().map(|delivery| delivery.number).collect();
+        // Due again as the lease ends: what a dead process had leased is found like any other
+        // delivery.
         let until = now.after(span).as_micros();
         let Node { name, incarnation } = &owner;
         let own = vec![until.into(), name.as_str().into(), blob(incarnation.to_bytes())];

@@ -3,6 +3,9 @@
 //! A claim and its hold are one transaction, so a loser's reservation goes with it. Refusals have an order:
 //! conflict, limits, funds, permanent ids. A bound key is a conflict even if other rules refuse as well, for
 //! its caller is to be answered from the row.
+//!
+//! Each law runs against the fake and both databases, through the ports alone: it may not know how a store keeps its
+//! promise, only that it does.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;

@@ -1,5 +1,11 @@
 //! Laws of limits that are edited while their API key is in use: a counter is the sum over all operations of
 //! its window, under any history of limits.
+//!
+//! A claim carries the revision of the limits that it was judged by. After any edit of the key the store refuses it,
+//! because its reservations are those of limits that may be gone; a row that exists already is still the answer.
+//!
+//! The second law walks through random histories of claims, endings, edits and turns of the clock, and compares each
+//! counter after every step. The seeds are fixed, so that a failure repeats.
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::time::Duration;

@@ -3,6 +3,9 @@
 //! Facts, judgement and writes under one lock, as a store has them in one transaction. The judgement is
 //! [`decide`]'s; an id that is taken fails as the unique index of a database would. There is no trail, and an action
 //! that no law needs is not done.
+//!
+//! The future of the judgement is polled once, under the lock: a fact in memory is never awaited. Never: a fact that
+//! is made up. One that no law needs is an error, so that a law on top of it fails.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

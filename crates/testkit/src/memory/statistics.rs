@@ -1,4 +1,10 @@
 //! Statistics in memory: rings and counts of refused requests, attempts on routes, and their lists.
+//!
+//! The rules are those of the domain ([`place`], [`RouteHour::add`]); the fake only has the rows. So the laws compare
+//! what a database stores with the same rules over plain lists.
+//!
+//! A batch of refused requests may come again, because the answer to the first one was lost: a request whose id is
+//! there already is not added a second time.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

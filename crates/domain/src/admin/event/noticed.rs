@@ -51,6 +51,7 @@ impl LowBalance {
     #[must_use]
     pub fn is_low(&self, [available, held]: [Micros; 2]) -> bool {
         let sum = available.plus(held).unwrap_or(Micros::MAX);
+        // At least one micro: a wallet that has spent all is low under a threshold of zero as well.
         sum < self.threshold.max(Micros::new(1))
     }
 }

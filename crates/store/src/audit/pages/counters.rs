@@ -86,6 +86,8 @@ pub(super) async fn check(
 fn split(keys: &[AuditedKey], counters: i64) -> usize {
     let mut sum: i64 = 0;
     let fitting = keys.iter().take_while(|key| {
+        // Compared before its counters are added: one key with more than all of them has a page
+        // too, or the audit would never get past it.
         let fits = sum < counters;
         sum = sum.saturating_add(key.counters);
         fits

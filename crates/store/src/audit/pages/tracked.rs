@@ -227,6 +227,7 @@ pub(super) async fn check_admin_keys(
     found: &mut Verification,
 ) -> Result<Option<i64>, ReadError> {
     let page = ADMIN_KEYS.compare(db, [after, until], PAGE, found).await?;
+    // Once, with the last page: this counts over the whole table.
     if page.last.is_none() {
         let of_nobody = "NOT EXISTS (SELECT 1 FROM admin_keys AS k WHERE k.id = t.admin_key_id)
             OR length(t.verifier) <> 32 OR length(t.server_secret) <> 8";

@@ -3,6 +3,9 @@
 //!
 //! Credentials of a key are those that its issue and its rotations made, and end when the audit log has it: an
 //! additional one is one more bearer, and no sum would show it.
+//!
+//! A field that the audit log does not have is not compared. A row of the log that cannot be read is reported with
+//! the log, and here it is passed over, so that one damaged row is one finding.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

@@ -3,6 +3,9 @@
 //!
 //! A moment is compared only with a second copy of itself, never with another moment: a clock that was set back is
 //! not a mismatch.
+//!
+//! Pure: the rows are read elsewhere, and each mismatch is a sentence. All rules are applied, also after one that does
+//! not hold, so that an altered row shows all that does not fit at once.
 
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::limits::Counter;

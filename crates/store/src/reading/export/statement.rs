@@ -200,12 +200,16 @@ impl StatementPages {
             moved = added(moved, sums.within)?;
             rows = rows.saturating_add(sums.rows);
             if let Some(first) = sums.first {
+                // The row before the part counts as read with every leg: it belongs to the part
+                // before.
                 planned.push(PlannedPart { part, first, read: (part.after, i64::MAX) });
             }
         }
         if rows > rows_max {
             return Err(ExportError::TooManyRows { rows, rows_max });
         }
+        // `take_settled` compares with the first part only: it must be the one with the earliest
+        // entry.
         planned.sort_by_key(|it| it.first);
         let closing = balance(added(opening, moved)?);
         let opening = balance(opening);
@@ -255,6 +259,7 @@ impl StatementPages {
             self.heap.push(Reverse(PlacedLine(place, line)));
         }
         self.parts.pop_front();
+        // Back to the front: no entry of a part goes out before all of it is read.
         if u32::try_from(rows.len()).is_ok_and(|count| count >= EXPORT_PAGE) {
             self.parts.push_front(planned);
         }
@@ -275,6 +280,8 @@ impl ExportPages<StatementEntry> for StatementPages {
             }
             self.read_on().await?;
         }
+        // An export is never cut: entries that are gone since the count are an error, not a shorter
+        // file.
         if self.left > 0 || self.balance != self.closing {
             return Err(not_as_counted());
         }

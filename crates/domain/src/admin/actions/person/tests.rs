@@ -1,4 +1,9 @@
 //! Tables of changes of people: each row is a person, an event, and its writes or its refusal.
+//!
+//! The judgement alone runs here, over facts in memory ([`Book`]); that a database writes an effect as it is, is the
+//! contract's to test. Writes are compared by their names, in the order in which a store makes them.
+//!
+//! The bounds themselves are tested: a link that expires at `NOW` is not open.
 
 use std::time::Duration;
 
