@@ -190,6 +190,7 @@ fn read(
     let telemetry = telemetry::telemetry(document, &root.table("telemetry"), environment);
     let proxies = Proxies::read(environment).unwrap_or_else(|(name, why)| {
         document.mistake_in_variable(name, why);
+        // Only to read on: with a mistake no configuration comes of it.
         Proxies::none()
     });
     let providers = provider::all(&root.table("providers"), &proxies);

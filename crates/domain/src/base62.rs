@@ -27,6 +27,7 @@ pub(crate) fn write(bytes: &[u8], len: usize) -> String {
 /// Bytes that a text spells; `None` for another character, or for a number that does not fit.
 pub(crate) fn read<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut number = [0; N];
+    // 128 and 256 bits are whole words, and no caller has another length.
     let (words, []) = number.as_chunks_mut::<8>() else { return None };
     // Ten digits and eight bytes at a time: 62^10 < 2^60, so scale, carry and product fit into 128 bits.
     for digits in text.as_bytes().chunks(10) {

@@ -41,6 +41,7 @@ pub fn charge_max(hold: Micros) -> Micros {
     if hold == Micros::ZERO {
         return COST_MAX;
     }
+    // A product that saturates is far above `COST_MAX`: the cap is the same.
     Micros::new(hold.get().saturating_mul(HOLDS_MAX)).min(COST_MAX)
 }
 

@@ -296,6 +296,7 @@ impl SparePermit {
     pub async fn run(&self, connection: impl Future<Output = ()>) {
         let connection = pin!(connection);
         tokio::select! {
+            // Closed first: a connection that lost its place begins no request any more.
             biased;
             () = self.closed.cancelled() => {}
             () = connection => {}

@@ -176,7 +176,6 @@ pub fn canonical_mac(
 /// Appends a part behind its length, so that no two lists of parts are spelled alike; an empty part and a
 /// missing one differ.
 fn push(bytes: &mut Vec<u8>, part: Option<&[u8]>) {
-    // A length that no part can have: an absent value and an empty text are different rows.
     let length = part.map_or(u64::MAX, |part| u64::try_from(part.len()).unwrap_or(u64::MAX));
     bytes.extend_from_slice(&length.to_be_bytes());
     bytes.extend_from_slice(part.unwrap_or_default());

@@ -54,6 +54,7 @@ pub(super) fn moment(at: Option<Timestamp>) -> Option<String> {
 /// The fields that differ. Of a new resource all that have a value.
 pub(super) fn differences(before: Option<Fields>, after: Fields) -> Vec<FieldChange> {
     let before = before.unwrap_or_else(|| after.iter().map(|(field, _)| (*field, None)).collect());
+    // Paired by place: both lists are made by one function of one type.
     let pairs = before.into_iter().zip(after);
     let changes = pairs.filter(|((_, before), (_, after))| before != after);
     changes

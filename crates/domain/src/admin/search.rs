@@ -31,6 +31,7 @@ impl IdPrefix {
         let filled = |with: char| {
             let rest = std::iter::repeat_n(with, DIGITS.saturating_sub(digits.len()));
             let all: String = digits.chars().chain(rest).collect();
+            // Only digits come here: Rust would read a `+` in front as a part of the number.
             u128::from_str_radix(&all, 16).ok().map(u128::to_be_bytes)
         };
         Some(Self { first: filled('0')?, last: filled('f')? })

@@ -44,6 +44,7 @@ impl WebhookSecret {
     /// Generations that sign at this moment, the latest first, each with its server secret.
     pub fn signing(self, now: Timestamp) -> impl Iterator<Item = (u32, ServerSecretId)> {
         let secret_of = move |generation| {
+            // The server secret may have changed between the two: each generation has its own.
             let is_current = generation == self.generations.current;
             let secret = if is_current { Some(self.server_secret) } else { self.previous };
             secret.map(|secret| (generation, secret))
@@ -54,6 +55,7 @@ impl WebhookSecret {
     /// The secret after a rotation.
     #[must_use]
     pub const fn rotated(self, server_secret: ServerSecretId, now: Timestamp) -> Self {
+        // With a rotation each second the largest number is 136 years away.
         let current = self.generations.current.saturating_add(1);
         let generations = SecretGenerations { current, rotated_at: Some(now) };
         Self { generations, server_secret, previous: Some(self.server_secret) }

@@ -358,6 +358,7 @@ fn leased(operation: &Operation) -> Result<(), Refusal> {
 /// The guard of every event that only the owner may send: leased, and the claim is mine.
 fn owned(operation: &Operation, claim: ClaimId) -> Result<(), Refusal> {
     leased(operation)?;
+    // After the phase: an owner that comes too late finds how the operation has ended.
     if operation.owner.claim == claim { Ok(()) } else { Err(Refusal::NotOwner) }
 }
 

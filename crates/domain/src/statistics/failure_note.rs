@@ -18,6 +18,7 @@ impl FailureNote {
     /// Note with this text, cut to [`Self::CHARS_MAX`]; control characters are left out.
     #[must_use]
     pub fn new(text: &str) -> Self {
+        // The text is a stranger's, and an operator may read it on a terminal.
         let printable = text.chars().filter(|c| !c.is_control());
         Self(printable.take(Self::CHARS_MAX).collect::<String>().into())
     }

@@ -270,6 +270,8 @@ impl Model for Chain {
             Property::always("no answer that was not paid for", |_, world: &World| {
                 world.stage != Stage::Answered || world.charges == 1
             }),
+            // Reached at least once: a model in which no answer ever comes would hold every
+            // promise.
             Property::sometimes("answered", |_, world: &World| world.stage == Stage::Answered),
             Property::sometimes("answered at a later ask", |chain: &Chain, world: &World| {
                 world.stage == Stage::Answered && (world.was_asked_again || !chain.keeps_keys)

@@ -214,6 +214,8 @@ async fn usage_hours(
 async fn begin(db: &ReadTransaction, part: &Part) -> Result<AuditPosition, ReadError> {
     let rows = db.query(&format!("SELECT max(seq) FROM {}", part.table), []).await?;
     let last = rows.first().map_or(Ok(None), |row| Cells::new(row).opt_int());
+    // The end is fixed as the part begins: rows that are added meanwhile are the next audit's, or
+    // this one would follow a busy ledger without end.
     let until = last.map_err(ReadError::Row)?.unwrap_or(0);
     Ok(AuditPosition { part: part.name.into(), after: i64::MIN, until })
 }

@@ -166,6 +166,7 @@ fn list(
         insert.sql.push_str(" ON CONFLICT (request_id) DO NOTHING");
         insert
     });
+    // Deleted first: new requests may take the slots that become free.
     freed.into_iter().chain(inserts).collect()
 }
 

@@ -58,6 +58,7 @@ impl<R, T> Exchange<R, T> {
     }
 
     pub(crate) async fn run<X: Tx>(self, tx: &mut X, now: Timestamp) -> Result<T, X::Error> {
+        // Before the read, which has to see what the holder before this one wrote.
         if let Some(lock) = self.lock {
             tx.execute(lock).await?;
         }

@@ -95,6 +95,7 @@ async fn rotate<F: Facts>(
     refuse_crowd(grace, credentials)?;
     let others_end_at = now.after(grace);
     let writes = vec![
+        // Before the new one is added, or it would end as well.
         AccountWrite::EndAdminCredentials(id, others_end_at),
         AccountWrite::InsertAdminCredential(credential.clone(), now),
     ];
@@ -107,6 +108,7 @@ async fn revoke<F: Facts>(id: AdminKeyId, facts: &mut F) -> Result<AccountEffect
     let before = facts.admin_key(id).await?;
     let others = facts.owners((id, PersonId::from_u128(0))).await?;
     let before = before.ok_or(AccountRefusal::NoAdminKey)?;
+    // Before the owners are counted: a repeated command must not be refused for its own effect.
     if before.revoked_at.is_some() {
         return Ok(AccountEffect::done(Vec::new(), ResourceId::AdminKey(id), Vec::new()));
     }
@@ -118,6 +120,7 @@ async fn revoke<F: Facts>(id: AdminKeyId, facts: &mut F) -> Result<AccountEffect
     }
     let after = AdminKey { revoked_at: Some(now), ..before.clone() };
     let mut effect = AccountEffect::changed(&before, after, AccountWrite::UpdateAdminKey);
+    // In one transaction: no credential of a revoked key outlives it.
     effect.writes.push(AccountWrite::EndAdminCredentials(id, now));
     Ok(effect)
 }

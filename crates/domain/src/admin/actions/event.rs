@@ -71,6 +71,7 @@ fn event(
     data: EventData,
 ) -> NewEvent {
     let actor = command.actor.to_string();
+    // A repeated command is one event; one over several keys has an event for each.
     let parts = [actor.as_bytes(), &command.request.key.to_bytes(), &thing];
     NewEvent { id: EventId::of(kind.label(), &parts), kind, wallet: Some(wallet), data: data.0 }
 }
@@ -82,6 +83,7 @@ pub(super) fn posted(
     refunded: Option<RefundableOperation>,
 ) -> Vec<NewEvent> {
     let (posting, wallet) = (&new.posting, &before.wallet);
+    // A sum that does not fit was refused before, so the fallback is in no event.
     let after = wallet.available.plus(posting.amount).unwrap_or(Micros::MAX);
     let (kind, data) = match &posting.kind {
         PostingKind::Refund(operation) => {

@@ -32,6 +32,7 @@ impl LowBalance {
     /// is the id of the operation or the posting that changed it.
     #[must_use]
     pub fn event(&self, before: [Micros; 2], cause: [u8; 16]) -> Option<NewEvent> {
+        // Only by the change that takes it below, or each further charge would be one more event.
         if !self.is_low([self.available, self.held]) || self.is_low(before) {
             return None;
         }
@@ -51,7 +52,6 @@ impl LowBalance {
     #[must_use]
     pub fn is_low(&self, [available, held]: [Micros; 2]) -> bool {
         let sum = available.plus(held).unwrap_or(Micros::MAX);
-        // At least one micro: a wallet that has spent all is low under a threshold of zero as well.
         sum < self.threshold.max(Micros::new(1))
     }
 }
@@ -81,6 +81,7 @@ pub fn stuck(operation: &Operation) -> NewEvent {
         .text("status", operation.phase.label())
         .micros("hold_micros", operation.hold)
         .text("currency", operation.price.currency);
+    // An operation that was opened again may be stuck again: each generation has its event.
     let generation = operation.generation.to_be_bytes();
     let id =
         EventId::of(EventKind::OperationStuck.label(), &[&operation.id.to_bytes(), &generation]);

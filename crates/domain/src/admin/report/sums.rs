@@ -243,6 +243,7 @@ impl Totals {
             let (one, other) = (of(self), of(more));
             let sum = one.plus(other);
             is_saturated |= sum.is_none();
+            // Both have the sign of `one`, or their sum would fit.
             let largest = if one < Micros::ZERO { Micros::MAX.negated() } else { Micros::MAX };
             sum.unwrap_or(largest)
         };

@@ -94,6 +94,7 @@ impl Endpoint {
         if !is_allowed {
             judge(&origin)?;
         }
+        // A query may follow the host at once: a target without its slash is not a request line.
         let slash = if target.starts_with('/') { "" } else { "/" };
         Ok(Self { origin, target: [slash, target].concat().into(), is_allowed })
     }

@@ -239,7 +239,9 @@ impl Cursor {
             }
             match self.page.pop_front() {
                 Some((of, Ok(line))) if of == seq => transfers.add(line),
+                // The others are still read, or the next operation would meet them.
                 Some((of, Err(error))) if of == seq => bad = Some(error),
+                // Transfers of numbers without an operation are passed by: `orphans` counts them.
                 Some(_) | None => {}
             }
         }

@@ -49,6 +49,7 @@ struct NumberSums {
 impl NumberSums {
     /// True if so many different numbers from 1 to this one can make these sums.
     fn are_within(self, entries: i64) -> bool {
+        // In 128 bits: the product of two counts may not fit into 64.
         let (count, last) = (i128::from(self.count), i128::from(entries));
         let first_ones = count * (count + 1) / 2;
         let last_ones = count * last - count * (count - 1) / 2;
