@@ -136,6 +136,7 @@ impl ModelPattern {
     /// True if it allows this model.
     #[must_use]
     pub fn allows(&self, model: &PublicModelId) -> bool {
+        // The slash stays in the prefix: `acme/*` must not allow a model of `acme-labs`.
         match self.0.strip_suffix('*') {
             Some(prefix) => model.as_str().starts_with(prefix),
             None => *self.0 == *model.0,

@@ -406,6 +406,7 @@ impl NodeListing {
     #[must_use]
     pub fn settings_differ(&self, nodes: &[Self]) -> Option<bool> {
         let own = self.settings.filter(|_| self.is_alive())?;
+        // A node without a digest has not published one yet: no difference is known of it.
         let others = nodes.iter().filter(|node| node.is_alive()).filter_map(|node| node.settings);
         Some(others.into_iter().any(|other| other != own))
     }

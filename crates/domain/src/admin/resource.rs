@@ -100,6 +100,7 @@ impl ResourceId {
             Self::Job(JobId::from_bytes(id)),
             Self::Unknown,
         ];
+        // Compared by the id too: `unknown` is a resource only with an id of zeros.
         things.into_iter().find(|thing| thing.kind() == kind && thing.id() == id)
     }
 }

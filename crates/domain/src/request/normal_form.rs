@@ -82,6 +82,7 @@ impl Message {
                 part.is_bare_text() && matches!(&part.item, Item::Text(text) if text.is_empty())
             }),
         };
+        // With a name or a further member a provider could distinguish the turn from none.
         matches!(role, Role::Developer | Role::System)
             && name.is_none()
             && extras.is_empty()

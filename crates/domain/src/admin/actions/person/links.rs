@@ -152,6 +152,7 @@ pub(super) fn taken(
     let id = record.person.id;
     let mut writes = vec![PersonWrite::UseLink(link.id, now)];
     let mut changes = vec![FieldChange::set("link_used", link.id)];
+    // Another link may have given it since: a person has each authority once.
     let has = |authority| record.grants.iter().any(|grant| grant.authority == authority);
     if let Some(authority) = link.purpose.authority().filter(|given| !has(*given)) {
         let grant = PersonGrant { authority, granted_at: now, granted_by: link.created_by };
