@@ -1,10 +1,10 @@
-//! Judge of recorded histories: reads a file of what callers did and saw, and says whether some order of it is
-//! an order that the contract allows.
+//! Judge of recorded histories: reads a file of the calls and their answers, and decides whether the contract allows
+//! some order of them.
 //!
 //! It knows no crate of the product, and nothing of how a gateway works: only the file and the contract, as a model
 //! that does one step at a time. Request keys are independent of each other, and wallets are: each has a model and a
 //! search of its own, by the algorithm of Wing, Gong and Lowe as `todc-utils` has it. What needs no order (charges,
-//! caps, runs without a caller) is judged by [`rules`].
+//! caps, runs without a caller) is judged by the module `rules`.
 //!
 //! Never: a verdict that depends on the recorder's opinion. A record is a fact with its moments; whether an answer is
 //! final, and what it proves, is decided here by status and code.
