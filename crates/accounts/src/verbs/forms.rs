@@ -1,7 +1,7 @@
 //! Words of the forms of changes: title, effect, button, and the sentence after the change.
 //!
-//! Each use case has one form, and [`FORMS`] one row for it. A second form of a use case has a word of its own. The
-//! forms of [`VERBS`] take their words from the verb.
+//! Each use case has one form, and the table `FORMS` one row for it. A second form of a use case has a word of its own.
+//! The forms of [`VERBS`] take their words from the verb.
 
 use holdfast_domain::admin::{ResourceId, UseCase};
 
