@@ -1,8 +1,8 @@
 //! The description of the API, OpenAPI 3.1, generated from the handlers.
 //!
-//! It is served without a key: the text is the same for all clients, contains no secret, and generators of client
-//! code read it unauthenticated. Its errors are those of the closed table, the same for every operation
-//! ([`Errors`]); its security and the header of changes are described once, here.
+//! The description is served without a key: the text is the same for all clients, contains no secret, and generators
+//! of client code read it unauthenticated. All operations have the errors of the closed table ([`Errors`]). Security
+//! and the header of changes are described once, here.
 
 use std::collections::BTreeMap;
 
@@ -32,10 +32,10 @@ const TEXT: &str = "\
 The administration of a Holdfast gateway: wallets, postings, API keys, operations and admin keys.
 
 Amounts are whole micros of the wallet's currency. Moments are RFC 3339. Unknown members and \
-parameters are refused. Every change wants an `Idempotency-Key`, a UUID in lower case: the same \
+parameters are refused. Every change requires an `Idempotency-Key`, a UUID in lower case: the same \
 request with the same key is done once and answered again, with `idempotent-replayed: true`; another \
 request with it is a 409. Lists are newest first and come in pages; those of models, prices, nodes, routes, \
-usage and what is held are whole.";
+usage and held amounts are whole.";
 
 /// The description without its operations.
 pub(crate) fn frame() -> OpenApi {

@@ -1,6 +1,6 @@
 //! Labels and hints of the members that forms have, with their names there.
 //!
-//! One table for all forms: a member that several of them have has one label and one hint. A name is that of the
+//! All forms read the same table, so that a member of several forms has one label and one hint. A name is that of the
 //! API's member without its unit: amounts are units of a currency in a form, and micros in JSON.
 //!
 //! Never in here: a bound of a value ([`super`] has those), or a default.

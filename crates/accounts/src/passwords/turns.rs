@@ -10,8 +10,8 @@
 //! a lot among classes, then clients, then requests a person waits for a few turns, however many requests a stranger
 //! has.
 //!
-//! One lock guards all rooms, because a turn is passed on and a request added in one step each: between two locks a
-//! request could wait while no hash runs. Never held across an await.
+//! All rooms have the same lock, because a turn is passed on and a request added in one step each: between two locks a
+//! request could wait while no hash runs. The lock is never held across an await.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

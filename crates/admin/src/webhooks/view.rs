@@ -4,7 +4,7 @@
 //! callers who may change the webhook, and only its origin for the rest: path and query often contain the
 //! receiver's own secret.
 //!
-//! Of a receiver's answer, only the status is shown, never a body.
+//! A receiver's answer is shown by its status only, never with a body.
 
 use holdfast_accounts::WebhookWithSecret;
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState, DisableReason, Origin};

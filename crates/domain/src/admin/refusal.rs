@@ -1,7 +1,7 @@
 //! Reasons why a command of administration is not done.
 //!
-//! One variant for each answer that a caller can act on, with the values that the answer names: the bound that was
-//! met, the posting that has the request key already. The administration's API translates them in one exhaustive match
+//! Each answer that a caller can act on has a variant, with the values that the answer names: the bound that was met,
+//! the posting that has the request key already. The administration's API translates them in one exhaustive match
 //! (`admin/src/error/translation.rs`), so that a new refusal does not compile without its code.
 //!
 //! A refusal binds no request key, so that the same command may be sent again once its cause is gone. Never in here: a
