@@ -17,13 +17,19 @@ pub(crate) fn metrics(gateway: &Gateway) -> String {
 /// The value of the only series of this name whose labels contain this text.
 #[track_caller]
 pub(crate) fn value(metrics: &str, name: &str, label: &str) -> f64 {
+    shown_value(metrics, name, label).unwrap_or_else(|| panic!("no {name} {label} in\n{metrics}"))
+}
+
+/// The same, or nothing while no such series is shown: one with a label that a first event brings.
+#[track_caller]
+pub(crate) fn shown_value(metrics: &str, name: &str, label: &str) -> Option<f64> {
     let is_it = |line: &&str| {
         let series = line.strip_prefix(name);
         series.is_some_and(|rest| rest.starts_with(['{', ' ']) && rest.contains(label))
     };
     let lines: Vec<_> = metrics.lines().filter(is_it).collect();
-    assert_eq!(lines.len(), 1, "{name} {label} in\n{metrics}");
-    lines[0].rsplit_once(' ').unwrap().1.parse().unwrap()
+    assert!(lines.len() < 2, "{name} {label} is ambiguous in\n{metrics}");
+    lines.first().map(|line| line.rsplit_once(' ').unwrap().1.parse().unwrap())
 }
 
 /// Waits until so many requests wait for the end of operations.

@@ -11,7 +11,7 @@ use holdfast_tests::postgres::Database;
 use holdfast_tests::{Config, Gate, Ran, Reply, Request, Site, Streaming, Upstream, request_key};
 use serde_json::json;
 
-use crate::admin::{metrics, value};
+use crate::admin::{metrics, shown_value, value};
 use crate::bodies::acme;
 use crate::check::{check_completion, until};
 use crate::world::World;
@@ -115,7 +115,7 @@ fn money_of_a_model_that_is_offered_no_more_is_that_of_other_models() {
     let labels = "currency=\"USD\",model=\"other\",reason=\"abandoned\"";
     until("what ran is given up", || {
         let told = metrics(&gateway);
-        (value(&told, "holdfast_exposure_micros_total", labels) > 0.5).then_some(())
+        shown_value(&told, "holdfast_exposure_micros_total", labels).filter(|micros| *micros > 0.5)
     });
     assert!(!metrics(&gateway).contains(ACME), "a model that is not offered has no series");
 }
@@ -147,8 +147,8 @@ fn check_alarmed(config: Config, execute: impl Fn(&Site, &str)) {
     let gateway = site.serve();
     let told = until("the mismatch is told", || {
         let told = metrics(&gateway);
-        let found = value(&told, "holdfast_verification_mismatches", "");
-        (found.to_string() == "1").then_some(told)
+        let found = shown_value(&told, "holdfast_verification_mismatches", "");
+        found.filter(|found| found.to_string() == "1").map(|_| told)
     });
     assert!(value(&told, "holdfast_verification_finished_timestamp_seconds", "") > 0.0);
     // An audit that cannot be recorded has found what it found.
