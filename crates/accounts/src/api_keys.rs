@@ -131,10 +131,10 @@ impl Accounts {
     ) -> Result<Page<ApiKeyListing>> {
         principal.authorize(UseCase::ApiKeyRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
-            (Some(own), Some(asked)) if own != asked => {
+            (Some(own), Some(requested)) if own != requested => {
                 return Ok(Page::empty());
             }
-            (own, asked) => own.or(asked),
+            (own, requested) => own.or(requested),
         };
         Ok(self.book.api_keys(ApiKeyFilter { wallet, ..filter }, page).await?)
     }

@@ -33,10 +33,10 @@ impl Accounts {
     ) -> Result<Page<EventRecord>> {
         principal.authorize(UseCase::EventRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
-            (Some(own), Some(asked)) if own != asked => {
+            (Some(own), Some(requested)) if own != requested => {
                 return Ok(Page::empty());
             }
-            (own, asked) => own.or(asked),
+            (own, requested) => own.or(requested),
         };
         Ok(self.book.events(EventFilter { wallet, ..filter }, page).await?)
     }

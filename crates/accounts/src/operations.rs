@@ -98,10 +98,10 @@ impl Accounts {
     ) -> Result<Page<OperationListing>> {
         principal.authorize(UseCase::OperationRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
-            (Some(own), Some(asked)) if own != asked => {
+            (Some(own), Some(requested)) if own != requested => {
                 return Ok(Page::empty());
             }
-            (own, asked) => own.or(asked),
+            (own, requested) => own.or(requested),
         };
         Ok(self.book.operations(OperationFilter { wallet, ..filter }, page).await?)
     }
@@ -158,9 +158,9 @@ impl Accounts {
             AskedEnd::Reconcile => UseCase::OperationReconcile,
         };
         let action = AccountAction::Note(Note::requested_end(id, use_case));
-        let asked = self.change(principal, request, action).await?;
+        let requested = self.change(principal, request, action).await?;
         if request.dry_run {
-            return Ok(Outcome { thing: found, replayed: asked.replayed });
+            return Ok(Outcome { thing: found, replayed: requested.replayed });
         }
         let conduct = Conduct { journal: &*self.book, pause: &*self.pause, orphan_grace: None };
         // Also if the request was known: its first sender may have died between the two.
@@ -169,7 +169,7 @@ impl Accounts {
             AskedEnd::Reconcile => conduct.reconcile(id).await?,
         };
         let thing = self.reachable_operation(principal, id).await?;
-        Ok(Outcome { thing, replayed: asked.replayed })
+        Ok(Outcome { thing, replayed: requested.replayed })
     }
 
     async fn reachable_operation(

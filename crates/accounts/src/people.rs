@@ -58,11 +58,11 @@ impl Accounts {
     ) -> Result<Page<PersonRecord>> {
         principal.authorize(UseCase::PersonRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
-            (Some(own), Some(asked)) if own != asked => {
+            (Some(own), Some(requested)) if own != requested => {
                 // Empty and not refused: an error would reveal whether a wallet of this id exists.
                 return Ok(Page::empty());
             }
-            (own, asked) => own.or(asked),
+            (own, requested) => own.or(requested),
         };
         let filter = PersonFilter { wallet, seen_from: principal.only_wallet(), ..filter };
         let found = self.book.people(filter, page).await?;

@@ -158,10 +158,10 @@ impl Accounts {
     ) -> Result<Page<PostingListing>> {
         principal.authorize(UseCase::PostingRead)?;
         let wallet = match (principal.only_wallet(), filter.wallet) {
-            (Some(own), Some(asked)) if own != asked => {
+            (Some(own), Some(requested)) if own != requested => {
                 return Ok(Page::empty());
             }
-            (own, asked) => own.or(asked),
+            (own, requested) => own.or(requested),
         };
         let found = self.book.postings(PostingFilter { wallet, ..filter }, page).await?;
         Ok(found.map(|row| seen_posting(principal, row)))

@@ -40,9 +40,9 @@ pub(crate) struct AcceptsCsv(bool);
 
 impl AcceptsCsv {
     /// The format: that of the query, which wins, or what is accepted.
-    pub(crate) fn format(self, asked: Option<ReportFormat>) -> ReportFormat {
+    pub(crate) fn format(self, requested: Option<ReportFormat>) -> ReportFormat {
         let accepted = if self.0 { ReportFormat::Csv } else { ReportFormat::Json };
-        asked.unwrap_or(accepted)
+        requested.unwrap_or(accepted)
     }
 }
 

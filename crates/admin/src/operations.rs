@@ -212,7 +212,7 @@ pub(crate) async fn show(caller: Caller) -> Reply<OperationView> {
 pub(crate) async fn cancel(caller: Caller, change: Change<ReasonBody>) -> Reply<OperationView> {
     let id = caller.id()?;
     let ended = caller.accounts().cancel_operation(&caller.principal, &change.request, id).await?;
-    Ok(asked(&caller.principal, ended))
+    Ok(changed_operation(&caller.principal, ended))
 }
 
 #[utoipa::path(
@@ -225,10 +225,13 @@ pub(crate) async fn reconcile(caller: Caller, change: Change<ReasonBody>) -> Rep
     let id = caller.id()?;
     let ended =
         caller.accounts().reconcile_operation(&caller.principal, &change.request, id).await?;
-    Ok(asked(&caller.principal, ended))
+    Ok(changed_operation(&caller.principal, ended))
 }
 
-fn asked(principal: &Principal, ended: Outcome<OperationRecord>) -> Answer<OperationView> {
+fn changed_operation(
+    principal: &Principal,
+    ended: Outcome<OperationRecord>,
+) -> Answer<OperationView> {
     let view = OperationView::shown(ended.thing, Sight::of(principal.role));
     Answer::changed(view, ended.replayed)
 }

@@ -57,9 +57,9 @@ impl Holdfast {
         let id = WalletId::from(Uuid::new_v4());
         let settings = WalletPatch::default();
         let record = WalletRecord::new(id, self.name(key, name).await?, currency, settings);
-        let asked = format!("wallet {currency} {name}");
+        let command = format!("wallet {currency} {name}");
         let made = self
-            .administer(key, &asked, AccountAction::Wallet(WalletAction::Create(record)))
+            .administer(key, &command, AccountAction::Wallet(WalletAction::Create(record)))
             .await?;
         // Another one if an earlier command made it.
         let [ResourceId::Wallet(made)] = made.things.as_slice() else {
@@ -96,10 +96,10 @@ impl Holdfast {
         };
         let name = self.name(key, name).await?;
         let new = NewApiKey { id, wallet, name, external_id: None, grant };
-        let asked = asked_of_key(&new);
+        let command = command_of_key(&new);
         let keys = vec![(new, credential)];
         let issue = AccountAction::ApiKey(ApiKeyAction::Issue { wallet, keys, is_bounded: false });
-        let made = self.administer(key, &asked, issue).await?;
+        let made = self.administer(key, &command, issue).await?;
         let [ResourceId::ApiKey(id)] = *made.things.as_slice() else {
             return Err(no_receipt().into());
         };
@@ -121,8 +121,8 @@ impl Holdfast {
         let posting = Posting::new(id, wallet, PostingKind::Deposit, amount)?;
         let details = PostingDetails::default();
         let new = NewPosting { posting, details, allowance: None, currency: None };
-        let asked = format!("deposit {wallet} {}", amount.get());
-        self.administer(key, &asked, AccountAction::Post(new)).await?;
+        let command = format!("deposit {wallet} {}", amount.get());
+        self.administer(key, &command, AccountAction::Post(new)).await?;
         Ok(())
     }
 
@@ -146,12 +146,12 @@ impl Holdfast {
     async fn administer(
         &self,
         key: CommandKey,
-        asked: &str,
+        command: &str,
         action: AccountAction,
     ) -> Result<AccountReceipt, CommandError> {
         let secret = &self.inner.secret;
         // Under a key of its own: no API key is zero.
-        let digest = secret.body_digest_key(ApiKeyId::from_u128(0)).digest(asked.as_bytes());
+        let digest = secret.body_digest_key(ApiKeyId::from_u128(0)).digest(command.as_bytes());
         let request = RequestBinding { key, digest: digest.to_bytes(), canonical: None };
         let command = AccountCommand {
             actor: ActorId::Local,
@@ -172,7 +172,7 @@ fn no_receipt() -> CommandError {
 
 /// Text that an issue is bound to: the fields that the audit log has of the key, each with its length. A version with
 /// more of them writes the same text for a key that has none of the new ones.
-fn asked_of_key(new: &NewApiKey) -> String {
+fn command_of_key(new: &NewApiKey) -> String {
     let key = new.clone().issued_at(Timestamp::from_micros(0));
     key.trail_fields().into_iter().fold("api key".to_owned(), |mut text, (field, value)| {
         if let Some(value) = value {

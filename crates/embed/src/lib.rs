@@ -161,7 +161,7 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// If the database cannot be closed. No data is lost by that.
+    /// [`Unavailable`] if the database cannot be closed. No data is lost by that.
     pub async fn close(self) -> Result<(), Unavailable> {
         self.inner.membership.end();
         let Inner { tasks, membership, background, .. } = &*self.inner;

@@ -111,8 +111,8 @@ impl Cors {
             headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
             headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
             // All headers that a client adds of its own: SDKs send new ones with each version.
-            for asked in head.headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS) {
-                headers.append(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+            for requested in head.headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS) {
+                headers.append(ACCESS_CONTROL_ALLOW_HEADERS, requested.clone());
             }
         }
         Some(self.put(answer))

@@ -81,56 +81,56 @@ const MARKS_MAX: usize = 4;
 /// Fields of the request.
 #[rustfmt::skip]
 const FIELDS: &[FieldRow] = &[
-    Row(NOT_GEMINI, "n", |asked| asked.n != 1, "1 for this model"),
-    Row(&[Gemini], "n", |asked| asked.n > CANDIDATES_MAX, "8 at most for this model"),
+    Row(NOT_GEMINI, "n", |request| request.n != 1, "1 for this model"),
+    Row(&[Gemini], "n", |request| request.n > CANDIDATES_MAX, "8 at most for this model"),
     // 1 is the default of both. Models that reason by themselves take no other.
-    Row(&[Anthropic], "temperature", |asked| is_other(asked.temperature, 1), "1 or left out for this model"),
-    Row(&[SamplingAnthropic, Bedrock], "temperature", |asked| is_beyond_1(asked.temperature), "a number from 0 to 1 for this model"),
-    Row(&[SamplingAnthropic], "temperature", |asked| reasons(asked) && is_other(asked.temperature, 1), "left out where the model reasons"),
-    Row(&[Anthropic], "top_p", |asked| is_other(asked.top_p, 1), "1 or left out for this model"),
-    Row(&[SamplingAnthropic, Bedrock], "top_p", |asked| is_beyond_1(asked.top_p), "a number from 0 to 1 for this model"),
-    Row(&[SamplingAnthropic], "top_p", |asked| reasons(asked) && is_other(asked.top_p, 1), "left out where the model reasons"),
-    Row(NOT_GEMINI, "presence_penalty", |asked| is_other(asked.presence_penalty, 0), LEFT_OUT),
-    Row(NOT_GEMINI, "frequency_penalty", |asked| is_other(asked.frequency_penalty, 0), LEFT_OUT),
-    Row(&[Gemini], "stop", |asked| asked.stop.len() > STOPS_MAX, "five sequences at most for this model"),
-    Row(NOT_GEMINI, "seed", |asked| asked.seed.is_some(), LEFT_OUT),
-    Row(&[Gemini], "seed", |asked| asked.seed.is_some_and(|seed| i32::try_from(seed).is_err()), "of 32 bits for this model"),
+    Row(&[Anthropic], "temperature", |request| is_other(request.temperature, 1), "1 or left out for this model"),
+    Row(&[SamplingAnthropic, Bedrock], "temperature", |request| is_beyond_1(request.temperature), "a number from 0 to 1 for this model"),
+    Row(&[SamplingAnthropic], "temperature", |request| reasons(request) && is_other(request.temperature, 1), "left out where the model reasons"),
+    Row(&[Anthropic], "top_p", |request| is_other(request.top_p, 1), "1 or left out for this model"),
+    Row(&[SamplingAnthropic, Bedrock], "top_p", |request| is_beyond_1(request.top_p), "a number from 0 to 1 for this model"),
+    Row(&[SamplingAnthropic], "top_p", |request| reasons(request) && is_other(request.top_p, 1), "left out where the model reasons"),
+    Row(NOT_GEMINI, "presence_penalty", |request| is_other(request.presence_penalty, 0), LEFT_OUT),
+    Row(NOT_GEMINI, "frequency_penalty", |request| is_other(request.frequency_penalty, 0), LEFT_OUT),
+    Row(&[Gemini], "stop", |request| request.stop.len() > STOPS_MAX, "five sequences at most for this model"),
+    Row(NOT_GEMINI, "seed", |request| request.seed.is_some(), LEFT_OUT),
+    Row(&[Gemini], "seed", |request| request.seed.is_some_and(|seed| i32::try_from(seed).is_err()), "of 32 bits for this model"),
     // Both go to one place there.
-    Row(ANTHROPICS, "user", |asked| asked.user.as_ref().zip(asked.safety_identifier.as_ref()).is_some_and(|(user, other)| user != other), "left out, or the same as `safety_identifier`, for this model"),
-    Row(NOT_ANTHROPIC, "user", |asked| asked.user.is_some(), LEFT_OUT),
-    Row(NOT_BEDROCK, "metadata", |asked| !asked.metadata.is_empty(), LEFT_OUT),
-    Row(EVERY, "logprobs", |asked| asked.logprobs, "false for this model"),
-    Row(EVERY, "top_logprobs", |asked| asked.top_logprobs.is_some(), LEFT_OUT),
-    Row(EVERY, "logit_bias", |asked| !asked.logit_bias.is_empty(), LEFT_OUT),
-    Row(NOT_ANTHROPIC, "parallel_tool_calls", |asked| asked.parallel_tool_calls == Some(false) && !asked.tools.is_empty(), "true or left out for this model"),
-    Row(EVERY, "functions", |asked| !asked.functions.is_empty(), "sent as `tools` for this model"),
-    Row(EVERY, "function_call", |asked| asked.function_call.is_some(), "sent as `tool_choice` for this model"),
-    Row(EVERY, "modalities", |asked| asked.modalities != Modalities::Text, "text alone for this model"),
-    Row(EVERY, "audio", |asked| asked.audio.is_some(), LEFT_OUT),
-    Row(EVERY, "prediction", |asked| asked.prediction.is_some(), LEFT_OUT),
-    Row(EVERY, "verbosity", |asked| asked.verbosity.is_some_and(|said| said != Verbosity::Medium), LEFT_OUT),
-    Row(EVERY, "store", |asked| asked.store == Some(true), "false for this model"),
-    Row(NOT_ANTHROPIC, "safety_identifier", |asked| asked.safety_identifier.is_some(), LEFT_OUT),
-    Row(EVERY, "prompt_cache_key", |asked| asked.prompt_cache_key.is_some(), LEFT_OUT),
-    Row(EVERY, "prompt_cache_retention", |asked| asked.prompt_cache_retention.is_some(), LEFT_OUT),
+    Row(ANTHROPICS, "user", |request| request.user.as_ref().zip(request.safety_identifier.as_ref()).is_some_and(|(user, other)| user != other), "left out, or the same as `safety_identifier`, for this model"),
+    Row(NOT_ANTHROPIC, "user", |request| request.user.is_some(), LEFT_OUT),
+    Row(NOT_BEDROCK, "metadata", |request| !request.metadata.is_empty(), LEFT_OUT),
+    Row(EVERY, "logprobs", |request| request.logprobs, "false for this model"),
+    Row(EVERY, "top_logprobs", |request| request.top_logprobs.is_some(), LEFT_OUT),
+    Row(EVERY, "logit_bias", |request| !request.logit_bias.is_empty(), LEFT_OUT),
+    Row(NOT_ANTHROPIC, "parallel_tool_calls", |request| request.parallel_tool_calls == Some(false) && !request.tools.is_empty(), "true or left out for this model"),
+    Row(EVERY, "functions", |request| !request.functions.is_empty(), "sent as `tools` for this model"),
+    Row(EVERY, "function_call", |request| request.function_call.is_some(), "sent as `tool_choice` for this model"),
+    Row(EVERY, "modalities", |request| request.modalities != Modalities::Text, "text alone for this model"),
+    Row(EVERY, "audio", |request| request.audio.is_some(), LEFT_OUT),
+    Row(EVERY, "prediction", |request| request.prediction.is_some(), LEFT_OUT),
+    Row(EVERY, "verbosity", |request| request.verbosity.is_some_and(|said| said != Verbosity::Medium), LEFT_OUT),
+    Row(EVERY, "store", |request| request.store == Some(true), "false for this model"),
+    Row(NOT_ANTHROPIC, "safety_identifier", |request| request.safety_identifier.is_some(), LEFT_OUT),
+    Row(EVERY, "prompt_cache_key", |request| request.prompt_cache_key.is_some(), LEFT_OUT),
+    Row(EVERY, "prompt_cache_retention", |request| request.prompt_cache_retention.is_some(), LEFT_OUT),
     // Every other member of it has its default as its only value, and means nothing without OpenAI's cache.
-    Row(EVERY, "prompt_cache_options", |asked| asked.prompt_cache_options.is_some_and(|options| options.mode == Some(CacheMode::Explicit)), "left out, or of the mode implicit, for this model"),
-    Row(EVERY, "web_search_options", |asked| asked.web_search_options.is_some(), LEFT_OUT),
-    Row(EVERY, "moderation", |asked| asked.moderation.is_some(), LEFT_OUT),
-    Row(EVERY, "tool_choice", |asked| allowed_names(asked).is_none(), "one of the functions in `tools` for this model"),
+    Row(EVERY, "prompt_cache_options", |request| request.prompt_cache_options.is_some_and(|options| options.mode == Some(CacheMode::Explicit)), "left out, or of the mode implicit, for this model"),
+    Row(EVERY, "web_search_options", |request| request.web_search_options.is_some(), LEFT_OUT),
+    Row(EVERY, "moderation", |request| request.moderation.is_some(), LEFT_OUT),
+    Row(EVERY, "tool_choice", |request| allowed_names(request).is_none(), "one of the functions in `tools` for this model"),
     // Converse has no such choice, and to leave the tools out would drop a field.
-    Row(&[Bedrock], "tool_choice", |asked| asked.tool_choice == Some(ToolChoice::Mode(ToolMode::None)) && !callable_functions(asked).is_empty(), "auto, required or a function where there are tools for this model"),
-    Row(ANTHROPICS, "reasoning_effort", |asked| asked.reasoning_effort == Some(ReasoningEffort::Minimal), "none, low, medium, high, xhigh or max for this model"),
+    Row(&[Bedrock], "tool_choice", |request| request.tool_choice == Some(ToolChoice::Mode(ToolMode::None)) && !callable_functions(request).is_empty(), "auto, required or a function where there are tools for this model"),
+    Row(ANTHROPICS, "reasoning_effort", |request| request.reasoning_effort == Some(ReasoningEffort::Minimal), "none, low, medium, high, xhigh or max for this model"),
     // Models refuse to think before a call that they are told to make.
-    Row(ANTHROPICS, "reasoning_effort", |asked| reasons(asked) && must_call(asked), "none or left out where a tool must be called for this model"),
-    Row(&[Gemini], "reasoning_effort", |asked| asked.reasoning_effort == Some(ReasoningEffort::Max), "none, minimal, low, medium, high or xhigh for this model"),
-    Row(&[Bedrock], "reasoning_effort", |asked| asked.reasoning_effort.is_some(), LEFT_OUT),
-    Row(NOT_GEMINI, "response_format.type", |asked| asked.response_format == Some(ResponseFormat::JsonObject), "text or json_schema for this model"),
-    Row(EVERY, "response_format.json_schema.schema", |asked| schema(asked).is_some_and(|schema| schema.schema.is_none()), "there for this model"),
-    Row(ANTHROPICS, "service_tier", |asked| !matches!(asked.service_tier, None | Some(ServiceTier::Auto | ServiceTier::Default)), "auto or default for this model"),
-    Row(NOT_ANTHROPIC, "service_tier", |asked| matches!(asked.service_tier, Some(ServiceTier::Scale | ServiceTier::Fast)), "auto, default, flex or priority for this model"),
+    Row(ANTHROPICS, "reasoning_effort", |request| reasons(request) && must_call(request), "none or left out where a tool must be called for this model"),
+    Row(&[Gemini], "reasoning_effort", |request| request.reasoning_effort == Some(ReasoningEffort::Max), "none, minimal, low, medium, high or xhigh for this model"),
+    Row(&[Bedrock], "reasoning_effort", |request| request.reasoning_effort.is_some(), LEFT_OUT),
+    Row(NOT_GEMINI, "response_format.type", |request| request.response_format == Some(ResponseFormat::JsonObject), "text or json_schema for this model"),
+    Row(EVERY, "response_format.json_schema.schema", |request| schema(request).is_some_and(|schema| schema.schema.is_none()), "there for this model"),
+    Row(ANTHROPICS, "service_tier", |request| !matches!(request.service_tier, None | Some(ServiceTier::Auto | ServiceTier::Default)), "auto or default for this model"),
+    Row(NOT_ANTHROPIC, "service_tier", |request| matches!(request.service_tier, Some(ServiceTier::Scale | ServiceTier::Fast)), "auto, default, flex or priority for this model"),
     // Instructions go apart, and a conversation without turns is an error there.
-    Row(EVERY, "messages", |asked| asked.messages.iter().all(is_instruction), "a conversation with a user, assistant or tool message for this model"),
+    Row(EVERY, "messages", |request| request.messages.iter().all(is_instruction), "a conversation with a user, assistant or tool message for this model"),
 ];
 
 /// Members of a tool on offer.
@@ -446,12 +446,12 @@ fn is_beyond_1(number: Option<Decimal>) -> bool {
     number.is_some_and(|number| !number.is_within(0, 1))
 }
 
-fn reasons(asked: &Request) -> bool {
-    asked.reasoning_effort.is_some_and(|effort| effort != ReasoningEffort::None)
+fn reasons(request: &Request) -> bool {
+    request.reasoning_effort.is_some_and(|effort| effort != ReasoningEffort::None)
 }
 
-fn schema(asked: &Request) -> Option<&JsonSchema> {
-    match &asked.response_format {
+fn schema(request: &Request) -> Option<&JsonSchema> {
+    match &request.response_format {
         Some(ResponseFormat::JsonSchema(schema)) => {
             // A new member wants a row of the table, or a place in what each kind renders.
             let JsonSchema { name: _, description: _, schema: _, strict: _ } = schema;

@@ -125,10 +125,10 @@ impl Call {
     pub(crate) async fn send(&mut self) -> AskResult {
         loop {
             let failed = match self.attempt_in_time().await {
-                Ok(asked) => {
+                Ok(requested) => {
                     // A stream that breaks later must not end with a refusal from before it.
                     self.refused = None;
-                    return asked;
+                    return requested;
                 }
                 Err(failed) => failed,
             };

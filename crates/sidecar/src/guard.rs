@@ -221,8 +221,8 @@ impl Terms {
         let mut headers = HeaderMap::new();
         headers.insert(ACCESS_CONTROL_ALLOW_METHODS, METHODS);
         headers.insert(ACCESS_CONTROL_MAX_AGE, MAX_AGE);
-        for asked in head.headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS) {
-            headers.append(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+        for requested in head.headers.get_all(ACCESS_CONTROL_REQUEST_HEADERS) {
+            headers.append(ACCESS_CONTROL_ALLOW_HEADERS, requested.clone());
         }
         if head.headers.contains_key(REQUEST_PRIVATE_NETWORK) {
             headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));

@@ -51,7 +51,8 @@ impl ServeLock {
     ///
     /// # Errors
     ///
-    /// If another process has it, or it cannot be taken.
+    /// [`LockError::Taken`] if another process has it, [`LockError::Lost`] if the file has several names, and
+    /// [`LockError::Failed`] if the lock file cannot be made or locked.
     pub fn take(url: &DatabaseUrl) -> Result<Self, LockError> {
         let (Some(named), Some(folder)) = (url.file(), url.folder()) else {
             return Ok(Self { held: None });

@@ -50,7 +50,8 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(1212564546)";
 ///
 /// # Errors
 ///
-/// If the database is not ours or is newer, or a migration fails.
+/// [`SchemaError::Foreign`], [`SchemaError::Newer`] and [`SchemaError::Changed`] for a database of another program or
+/// release, [`SchemaError::Connect`] if it cannot be opened, and [`SchemaError::Failed`] if a migration fails.
 pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> {
     backend::create(url).map_err(SchemaError::Connect)?;
     let db = open(url).await?;
@@ -70,8 +71,8 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> 
 ///
 /// # Errors
 ///
-/// If rows would go that are to stay, a gateway runs on the server's database, none is applied, the database is not
-/// ours or is newer, or it fails.
+/// [`SchemaError::Filled`] if rows would go that are to stay, [`SchemaError::InUse`] if a gateway runs on the server's
+/// database, [`SchemaError::NothingApplied`] if there is nothing to take back, and otherwise as [`up`].
 pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<MigrationStatus, SchemaError> {
     exists(url)?;
     let db = open(url).await?;
@@ -83,7 +84,7 @@ pub async fn down(url: &DatabaseUrl, if_filled: IfFilled) -> Result<MigrationSta
 ///
 /// # Errors
 ///
-/// If the database is not ours or is newer, or cannot be read.
+/// As [`up`], but for a database that does not exist: then no migration is applied.
 pub async fn status(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> {
     if exists(url).is_err() {
         return Ok(MIGRATIONS.iter().map(|migration| migration.step(None)).collect());
@@ -113,7 +114,7 @@ pub(crate) async fn check(url: &DatabaseUrl, busy_timeout: Duration) -> Result<(
 ///
 /// # Errors
 ///
-/// If there is none.
+/// [`SchemaError::Missing`] for a file that does not exist.
 pub fn exists(url: &DatabaseUrl) -> Result<(), SchemaError> {
     match url.file() {
         Some(file) if !file.is_file() => Err(SchemaError::Missing(file.to_owned())),

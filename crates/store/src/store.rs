@@ -53,7 +53,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the database is missing, is not ours, has another schema, or cannot be opened.
+    /// [`OpenError::Schema`] if the database is missing, is another program's, or has another schema;
+    /// [`OpenError::Lock`] if another process serves the file; [`OpenError::Connect`] and [`OpenError::Writer`] if it
+    /// cannot be opened or written.
     pub async fn open(options: Options) -> Result<Self, OpenError> {
         metrics::begin();
         // Before any connection: SQLite makes a log that is not there anew, for a read as well.
@@ -85,7 +87,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the log could not be folded in or a connection not be closed. No commit is lost by that.
+    /// [`Unavailable`] if the log could not be folded in or a connection could not be closed. No commit is lost by that.
     pub async fn close(self) -> Result<(), Unavailable> {
         let Inner { backend, pools, tasks, .. } = &*self.inner;
         backend.finish();

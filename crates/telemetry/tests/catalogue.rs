@@ -224,7 +224,10 @@ fn every_alert_is_over_the_catalogue_has_a_section_and_tests_of_both_outcomes() 
     let alerts = alerts();
     assert!(alerts.len() >= 10, "{alerts:?}");
     for Alert { name, query, severity, runbook } in &alerts {
-        check_query(query);
+        // `up` is a series that Prometheus makes of each scrape: no row of the catalogue.
+        if !query.starts_with("up{") {
+            check_query(query);
+        }
         let anchor = runbook.strip_prefix("docs/how-to/respond-to-alerts.md#").unwrap();
         assert_eq!(anchor, name.to_lowercase());
         let section = section(anchor);

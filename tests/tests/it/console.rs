@@ -23,7 +23,7 @@ fn send_to(listener: SocketAddr, request: &Request) -> Answer {
     request.clone().host(&listener.to_string()).send(listener)
 }
 
-fn post_to(listener: SocketAddr, path: &str, form: &str, cookie: &str) -> Answer {
+pub(crate) fn post_to(listener: SocketAddr, path: &str, form: &str, cookie: &str) -> Answer {
     let request = Request::post(path, form)
         .header("Content-Type", "application/x-www-form-urlencoded")
         .header("Sec-Fetch-Site", "same-origin")
@@ -35,7 +35,7 @@ fn post(gateway: &Gateway, path: &str, form: &str, cookie: &str) -> Answer {
     post_to(gateway.admin_address(), path, form, cookie)
 }
 
-fn get_from(listener: SocketAddr, path: &str, cookie: &str) -> Answer {
+pub(crate) fn get_from(listener: SocketAddr, path: &str, cookie: &str) -> Answer {
     send_to(listener, &Request::get(path).header("Cookie", cookie))
 }
 
@@ -44,7 +44,7 @@ fn get(gateway: &Gateway, path: &str, cookie: &str) -> Answer {
 }
 
 /// The session of this name that an answer sets.
-fn session_named(name: &str, answer: &Answer) -> String {
+pub(crate) fn session_named(name: &str, answer: &Answer) -> String {
     let cookies = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
     let mut lines = cookies.map(|(_, line)| line.as_str());
     let line = lines.find(|line| line.starts_with(&format!("{name}="))).unwrap();
@@ -154,7 +154,7 @@ fn join(site: &Site, listener: SocketAddr, email: &str, role: &[&str]) {
     assert_eq!(post_to(listener, path, form, "").status, 303, "{email}");
 }
 
-fn sign_in_at(listener: SocketAddr, email: &str) -> Answer {
+pub(crate) fn sign_in_at(listener: SocketAddr, email: &str) -> Answer {
     let email = email.replace('@', "%40");
     post_to(listener, "/sign-in", &format!("email={email}&password=correct+horse+battery"), "")
 }

@@ -3,8 +3,9 @@
 //! with 0 and writes an empty statement would not be found otherwise. Only ports and placeholders differ.
 
 use holdfast_tests::site::text;
-use holdfast_tests::{Ran, Site};
+use holdfast_tests::{Gateway, Ran, Site};
 
+use crate::console::{get_from, post_to, session_named, sign_in_at};
 use crate::first_day::{ADMIN, PUBLIC};
 use crate::readme::{blocks, printed, shell};
 
@@ -14,7 +15,8 @@ const SERVE: &str = "holdfast serve\n";
 #[test]
 fn a_customer_pays_calls_is_refunded_and_has_a_statement() {
     let site = Site::empty();
-    site.write("holdfast.toml", blocks(PAGE, "toml")[0]);
+    let [models, console] = blocks(PAGE, "toml")[..] else { panic!("two blocks of configuration") };
+    site.write("holdfast.toml", models);
     let commands = blocks(PAGE, "sh");
     let [token, set_up, serve, create, pay, payments, over_http, rest @ ..] = &commands[..] else {
         panic!("{commands:#?}")
@@ -30,13 +32,12 @@ fn a_customer_pays_calls_is_refunded_and_has_a_statement() {
     let run = |lines: &str| Ran::of(&mut shell(&site, &format!("{first}\n{lines}"))).ok();
     drop(run(&lines.collect::<Vec<_>>().join("\n")));
     assert_eq!(*serve, SERVE);
-    let mut command = shell(&site, &format!("{first}\nexec {SERVE}"));
-    command.env("HOLDFAST_LISTEN", "127.0.0.1:0").env("HOLDFAST_ADMIN_LISTEN", "127.0.0.1:0");
-    let gateway = site.start(command);
-    let public = gateway.address().to_string();
-    let admin = gateway.admin_address().to_string();
-    let shown = [PUBLIC, ADMIN].map(|port| format!("127.0.0.1:{port}"));
-    let at = |lines: &str| lines.replace(&shown[0], &public).replace(&shown[1], &admin);
+    let start = || {
+        let mut command = shell(&site, &format!("{first}\nexec {SERVE}"));
+        command.env("HOLDFAST_LISTEN", "127.0.0.1:0").env("HOLDFAST_ADMIN_LISTEN", "127.0.0.1:0");
+        site.start(command)
+    };
+    let gateway = start();
 
     drop(run(create));
     let paid = run(pay);
@@ -44,7 +45,7 @@ fn a_customer_pays_calls_is_refunded_and_has_a_statement() {
     let admin_key = printed(&run(payments), "hfa_");
     let wallets = run("holdfast wallet list --json");
     let wallets: serde_json::Value = serde_json::from_str(&wallets).unwrap();
-    let over_http = at(over_http).replace("hfa_...", &admin_key);
+    let over_http = at(&gateway, over_http).replace("hfa_...", &admin_key);
     let over_http =
         over_http.replace("WALLET_ID=...", &format!("WALLET_ID={}", text(&wallets[0], "id")));
     let booked = run(&over_http);
@@ -52,8 +53,11 @@ fn a_customer_pays_calls_is_refunded_and_has_a_statement() {
     assert_eq!(run(&over_http), booked, "a webhook that comes again books nothing");
 
     let key = printed(&run(issue), "hfk_");
-    assert!(run(invite).contains("/link/"));
-    let answer = run(&at(call).replace("hfk_...", &key));
+    gateway.stop();
+    site.write("holdfast.toml", &format!("{models}{}", console.replace(":8083", ":0")));
+    let gateway = start();
+    check_holder(&gateway, &run(invite));
+    let answer = run(&at(&gateway, call).replace("hfk_...", &key));
     assert!(answer.contains("customer_charge_micros"), "{answer}");
     assert!(run(low).contains("wallet.low"));
     assert!(run(operations).contains("holdfast/sim-1"));
@@ -77,4 +81,27 @@ fn a_customer_pays_calls_is_refunded_and_has_a_statement() {
     assert!(run(margin).contains("provider_cost"));
     assert!(run(verify).contains("yes"));
     gateway.stop();
+}
+
+/// A command of the page with the addresses of this gateway.
+fn at(gateway: &Gateway, lines: &str) -> String {
+    let addresses = [(PUBLIC, gateway.address()), (ADMIN, gateway.admin_address())];
+    addresses.iter().fold(lines.to_owned(), |lines, (port, address)| {
+        lines.replace(&format!("127.0.0.1:{port}"), &address.to_string())
+    })
+}
+
+/// Bob sets a password by the link, signs in on the listener that the page adds, and reads what the page promises.
+fn check_holder(gateway: &Gateway, invited: &str) {
+    let console = gateway.console_address();
+    let link = invited.split_whitespace().find_map(|word| word.split_once("/link/")).unwrap();
+    let password = "password=correct+horse+battery&again=correct+horse+battery";
+    assert_eq!(post_to(console, &format!("/link/{}", link.1), password, "").status, 303);
+    let signed_in = sign_in_at(console, "bob@example.com");
+    let cookie = session_named("holdfast-holder", &signed_in);
+    let home = get_from(console, "/", &cookie);
+    assert!(home.status == 200 && home.text().contains("acme"), "{home:?}");
+    for path in ["/keys", "/usage", "/payments", "/people"] {
+        assert_eq!(get_from(console, path, &cookie).status, 200, "{path}");
+    }
 }

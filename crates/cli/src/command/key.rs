@@ -32,9 +32,9 @@ const SPEND: [&str; 2] = ["spend_micros", "spend_window"];
 
 pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Key) -> Result {
     match command {
-        arguments::Key::Issue(asked) => match (&asked.from, &asked.secrets) {
-            (Some(from), Some(secrets)) => bulk::issue(context, &asked, from, secrets).await,
-            (Some(_), None) | (None, _) => credential::issue(context, &asked).await,
+        arguments::Key::Issue(options) => match (&options.from, &options.secrets) {
+            (Some(from), Some(secrets)) => bulk::issue(context, &options, from, secrets).await,
+            (Some(_), None) | (None, _) => credential::issue(context, &options).await,
         },
         arguments::Key::List(filter) => list(context, filter).await,
         arguments::Key::Show { key } => show(context, &key).await,

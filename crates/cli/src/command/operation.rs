@@ -35,7 +35,7 @@ const HELD: ResourceView = ResourceView {
 
 pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Operation) -> Result {
     match command {
-        arguments::Operation::Show(asked) => show(context, asked).await,
+        arguments::Operation::Show(options) => show(context, options).await,
         arguments::Operation::List(filter) => list(context, *filter).await,
         arguments::Operation::Held { columns } => {
             HELD.list(context, &[], &Rows { limit: u32::MAX, columns }).await
@@ -59,10 +59,10 @@ pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Operat
     }
 }
 
-async fn show(context: &CommandContext<'_>, asked: Show) -> Result {
-    let name = asked.id.uuid();
+async fn show(context: &CommandContext<'_>, options: Show) -> Result {
+    let name = options.id.uuid();
     let nothing = "the operation was not read";
-    let Some(api_key) = &asked.api_key else {
+    let Some(api_key) = &options.api_key else {
         let found = context.client.get(&format!("/operations/{name}"), &[]).await;
         let found = found.map_err(|error| {
             if !error.is("not_found") {

@@ -94,9 +94,9 @@ impl Reply {
     }
 
     /// Sets the requested model, for the log of a failure: a refusal has no row with the model.
-    pub(crate) fn of_model(mut self, asked: Option<PublicModelId>) -> Self {
+    pub(crate) fn of_model(mut self, requested: Option<PublicModelId>) -> Self {
         if self.outcome.is_err() {
-            self.facts.model = self.facts.model.or(asked);
+            self.facts.model = self.facts.model.or(requested);
         }
         self
     }

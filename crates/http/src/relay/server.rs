@@ -56,7 +56,7 @@ pub async fn serve_nodes(
 }
 
 fn answer(engine: &Engine, request: &Request<Incoming>) -> HttpResponse {
-    let relay = parse_request(request).and_then(|asked| engine.relay(&asked));
+    let relay = parse_request(request).and_then(|requested| engine.relay(&requested));
     let mut answer = match relay {
         Some(relay) => {
             let mut answer = Response::new(ResponseBody::Relayed(relay.records));

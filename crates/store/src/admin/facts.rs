@@ -17,7 +17,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the database cannot be read.
+    /// [`Unavailable`] if the database cannot be read.
     pub async fn facts(&self) -> Result<DatabaseFacts, Unavailable> {
         let row = |rows: Vec<_>| rows.into_iter().next();
         let counts = row(self.query(&counts(self.dialect()), []).await?);

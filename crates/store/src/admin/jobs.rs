@@ -30,7 +30,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the database cannot be written. The findings are not affected.
+    /// [`Unavailable`] if the database cannot be written. The findings are not affected.
     pub async fn record_verification(
         &self,
         id: JobId,

@@ -126,7 +126,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the database cannot be read. A mismatch in it is not an error.
+    /// [`Unavailable`] if the database cannot be read. A mismatch in it is not an error.
     pub async fn verify(&self) -> Result<Verification, Unavailable> {
         self.verify_by(AuditOptions::keeping(Duration::MAX), |_progress| {}).await
     }

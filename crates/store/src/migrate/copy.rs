@@ -130,7 +130,10 @@ struct CopiedTable {
 ///
 /// # Errors
 ///
-/// If the databases are not of this kind and schema, the target has rows, a table differs, or one of them fails.
+/// [`CopyError::NotAFile`], [`CopyError::NotAServer`] and [`CopyError::Schema`] for other databases,
+/// [`CopyError::Copied`] for a file that was copied before, [`CopyError::Filled`] for a target with rows,
+/// [`CopyError::Differs`] for a table that was read back otherwise, and [`CopyError::Unconfirmed`] if the connection
+/// is lost at COMMIT.
 pub async fn copy(
     from: &DatabaseUrl,
     to: &DatabaseUrl,
@@ -165,7 +168,7 @@ pub async fn copy(
 ///
 /// # Errors
 ///
-/// If the file cannot be read.
+/// [`CopyError::File`] if the file cannot be read.
 pub fn is_copied(url: &DatabaseUrl) -> Result<bool, CopyError> {
     let Some(file) = url.file() else { return Ok(false) };
     let read = || connect::is_copied(&opened(file)?);
@@ -176,7 +179,7 @@ pub fn is_copied(url: &DatabaseUrl) -> Result<bool, CopyError> {
 ///
 /// # Errors
 ///
-/// If the file cannot be written.
+/// [`CopyError::File`] if the file cannot be written.
 pub fn forget(url: &DatabaseUrl) -> Result<(), CopyError> {
     let Some(file) = url.file() else { return Ok(()) };
     unmark(file)

@@ -88,7 +88,9 @@ pub enum CopyError {
 ///
 /// # Errors
 ///
-/// If the copy's name is taken, the source cannot be read or the copy cannot be written.
+/// [`CopyError::Exists`] and [`CopyError::Log`] if the copy's name is taken, [`CopyError::Names`] if the source has
+/// several names, [`CopyError::Pages`] if it cannot be read or there is no room, and [`CopyError::File`] if the copy
+/// cannot be written.
 pub async fn copy(
     from: &Path,
     to: &Path,

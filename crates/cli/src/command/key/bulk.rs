@@ -77,7 +77,7 @@ impl RunKeys {
 
 pub(super) async fn issue(
     context: &CommandContext<'_>,
-    asked: &arguments::Issue,
+    options: &arguments::Issue,
     from: &Path,
     to: &Path,
 ) -> Result {
@@ -87,23 +87,23 @@ pub(super) async fn issue(
     let lines = lines(&file).map_err(|error| {
         CommandFailure::Usage(error.context(format!("nothing was issued: {}", from.display())))
     })?;
-    let wallet = wallet::find(context, &asked.wallet).await?;
-    warn_of_models(context, &wallet, asked);
-    if asked.dry_run {
-        return rehearse(context, asked, &wallet, &lines).await;
+    let wallet = wallet::find(context, &options.wallet).await?;
+    warn_of_models(context, &wallet, options);
+    if options.dry_run {
+        return rehearse(context, options, &wallet, &lines).await;
     }
     // Before the first request: a key is issued only if there is a place for its secret.
     let mut secrets = SecretsFile::open(to)?;
-    let key = asked.request.or_made().announced().id;
+    let key = options.request.or_made().announced().id;
     let keys = RunKeys { file: *blake3::hash(&file).as_bytes(), key };
     let (mut issued, mut rotated) = (0, 0);
     // One replayed part with missing keys is an interruption, if OUT existed. A second one, or a
     // new OUT, is another run's: those keys may be in use, and their secrets must not end without
     // `--rotate-missing`.
-    let mut may_rotate = asked.rotate_missing || !secrets.is_new;
+    let mut may_rotate = options.rotate_missing || !secrets.is_new;
     for (number, part) in lines.chunks(PART_KEYS).enumerate() {
         let key_of_part = keys.derive(&format!("part {number}"));
-        let change = request(asked, &wallet, part, key_of_part);
+        let change = request(options, &wallet, part, key_of_part);
         let stopped = |error: CommandFailure| error.after(issued, lines.len(), key);
         let done = context.client.change(&change).await;
         let done = done.map_err(|error| stopped(error.of_part("the next keys")))?;
@@ -115,14 +115,16 @@ pub(super) async fn issue(
             if !may_rotate {
                 return Err(stopped(anyhow!(NOT_ITS_FILE).into()));
             }
-            may_rotate = asked.rotate_missing;
+            may_rotate = options.rotate_missing;
         }
         for api_key in missing {
             let secret = match some_text(api_key, "key") {
                 Some(secret) => secret,
                 None => {
                     rotated += 1;
-                    rotate(context, &keys, api_key, asked.reason.as_ref()).await.map_err(stopped)?
+                    rotate(context, &keys, api_key, options.reason.as_ref())
+                        .await
+                        .map_err(stopped)?
                 }
             };
             added.push([text(api_key, "id"), text(api_key, "name"), secret]);
@@ -140,30 +142,30 @@ pub(super) async fn issue(
 
 /// Request that issues the keys of a part.
 fn request(
-    asked: &arguments::Issue,
+    options: &arguments::Issue,
     wallet: &Value,
     part: &[Line],
     key: ChangeKey,
 ) -> ChangeRequest {
-    let order = |line: &Line| order(asked, Some(&line.name), line.external_id.as_ref());
+    let order = |line: &Line| order(options, Some(&line.name), line.external_id.as_ref());
     let body = json!({
         "wallet_id": member(wallet, "id"),
         "keys": part.iter().map(order).collect::<Vec<_>>(),
     });
-    ChangeRequest::post(key, "/api_keys/bulk", body).because(asked.reason.as_ref())
+    ChangeRequest::post(key, "/api_keys/bulk", body).because(options.reason.as_ref())
 }
 
 /// Has every part judged, and none made: neither keys nor the file of their secrets.
 async fn rehearse(
     context: &CommandContext<'_>,
-    asked: &arguments::Issue,
+    options: &arguments::Issue,
     wallet: &Value,
     lines: &[Line],
 ) -> Result {
     for part in lines.chunks(PART_KEYS) {
         // Bound to no request, so no part needs the key of its issue.
         let key = ChangeKey::derived(Uuid::new_v4());
-        let change = request(asked, wallet, part, key).rehearsed(true);
+        let change = request(options, wallet, part, key).rehearsed(true);
         let done = context.client.change(&change).await;
         done.map_err(|error| error.because("they would not be issued"))?;
     }

@@ -18,20 +18,20 @@ const KEEP: &str = "keep the key now: it is not stored and is not shown again";
 const SHOWN_BEFORE: &str =
     "it had been issued before, and its secret is not stored: `holdfast key rotate` makes another";
 
-pub(super) async fn issue(context: &CommandContext<'_>, asked: &arguments::Issue) -> Result {
-    let wallet = wallet::find(context, &asked.wallet).await?;
-    warn_of_models(context, &wallet, asked);
+pub(super) async fn issue(context: &CommandContext<'_>, options: &arguments::Issue) -> Result {
+    let wallet = wallet::find(context, &options.wallet).await?;
+    warn_of_models(context, &wallet, options);
     let body = with(
-        order(asked, asked.name.as_ref(), asked.external_id.as_ref()),
+        order(options, options.name.as_ref(), options.external_id.as_ref()),
         "wallet_id",
         member(&wallet, "id").clone(),
     );
-    let body = with(body, "reason", asked.reason.as_ref().map(Reason::as_typed));
-    let change = ChangeRequest::post(asked.request.or_made(), "/api_keys", body);
+    let body = with(body, "reason", options.reason.as_ref().map(Reason::as_typed));
+    let change = ChangeRequest::post(options.request.or_made(), "/api_keys", body);
     let issued = match context.client.change(&change).await {
         Ok(issued) => issued.thing,
         Err(taken) if taken.is("name_taken") => {
-            let name = asked.name.as_ref().map_or("", Name::as_str);
+            let name = options.name.as_ref().map_or("", Name::as_str);
             return Err(name_taken(context, &wallet, name).await?);
         }
         Err(error) => return Err(error.of_change("the API key was not issued", change.key())),
@@ -54,28 +54,28 @@ pub(super) async fn issue(context: &CommandContext<'_>, asked: &arguments::Issue
 
 /// Body of an order without its wallet, from the options, for a key of this name.
 pub(super) fn order(
-    asked: &arguments::Issue,
+    options: &arguments::Issue,
     name: Option<&Name>,
     external_id: Option<&ExternalId>,
 ) -> Value {
-    let ids = asked.models.as_ref().map(|models| {
+    let ids = options.models.as_ref().map(|models| {
         models.entries().iter().map(|entry| entry.as_str().to_owned()).collect::<Vec<_>>()
     });
-    let [micros, window] = members(asked.spend_limit.map(|spend| spend.limit()));
+    let [micros, window] = members(options.spend_limit.map(|spend| spend.limit()));
     let mut order = json!({
         "name": name.map(Name::as_typed),
         "external_id": external_id.map(ExternalId::as_typed),
         "models": ids,
-        "balance": asked.hide_balance.then_some("hidden"),
-        "usage": asked.usage.map(UsageScope::label),
+        "balance": options.hide_balance.then_some("hidden"),
+        "usage": options.usage.map(UsageScope::label),
     });
-    for (limit, bound) in asked.counts() {
+    for (limit, bound) in options.counts() {
         order = with(order, limit.row().member, bound);
     }
     for (name, value) in SPEND.into_iter().zip([micros, window]) {
         order = with(order, name, value);
     }
-    match asked.expires.map(end) {
+    match options.expires.map(end) {
         Some((name, value)) => with(order, name, value),
         None => order,
     }
@@ -86,9 +86,9 @@ pub(super) fn order(
 pub(super) fn warn_of_models(
     context: &CommandContext<'_>,
     wallet: &Value,
-    asked: &arguments::Issue,
+    options: &arguments::Issue,
 ) {
-    let (Some(local), Some(models)) = (context.local, &asked.models) else { return };
+    let (Some(local), Some(models)) = (context.local, &options.models) else { return };
     let currency = text(wallet, "currency");
     for entry in models.entries() {
         let mut allowed = local

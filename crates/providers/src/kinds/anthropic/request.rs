@@ -114,15 +114,15 @@ fn choice(request: &Request) -> Option<Draft<'_>> {
 
 /// Members for the effort of reasoning and for the shape of the answer.
 fn reasoning_and_shape<'a>(request: &'a Request, members: &mut Vec<MessagesField<'a>>) {
-    let asked = request.reasoning_effort;
-    let effort = asked.filter(|effort| *effort != ReasoningEffort::None);
+    let requested = request.reasoning_effort;
+    let effort = requested.filter(|effort| *effort != ReasoningEffort::None);
     let effort = effort.map(|effort| ("effort", Draft::from(effort.label())));
     let format = request.response_format.as_ref().and_then(format);
     if effort.is_some() || format.is_some() {
         let format = format.map(|format| ("format", format));
         members.push(("output_config", Draft::object([effort, format])));
     }
-    let kind = asked.map(|asked| match asked {
+    let kind = requested.map(|requested| match requested {
         ReasoningEffort::None => "disabled",
         ReasoningEffort::Minimal
         | ReasoningEffort::Low
@@ -135,7 +135,7 @@ fn reasoning_and_shape<'a>(request: &'a Request, members: &mut Vec<MessagesField
 }
 
 fn format(format: &ResponseFormat) -> Option<Draft<'_>> {
-    let ResponseFormat::JsonSchema(asked) = format else { return None };
-    let schema = described(asked)?;
+    let ResponseFormat::JsonSchema(requested) = format else { return None };
+    let schema = described(requested)?;
     Some(Draft::object([("type", "json_schema".into()), ("schema", schema)]))
 }

@@ -109,11 +109,11 @@ fn inference(call: &Call) -> Vec<ConverseField<'_>> {
 }
 
 fn format(format: &ResponseFormat) -> Option<Draft<'_>> {
-    let ResponseFormat::JsonSchema(asked) = format else { return None };
+    let ResponseFormat::JsonSchema(requested) = format else { return None };
     let schema = Draft::object([
-        Some(("schema", Draft::from(asked.schema.as_ref()?.as_str()))),
-        Some(("name", asked.name.as_str().into())),
-        asked.description.as_deref().map(|text| ("description", text.into())),
+        Some(("schema", Draft::from(requested.schema.as_ref()?.as_str()))),
+        Some(("name", requested.name.as_str().into())),
+        requested.description.as_deref().map(|text| ("description", text.into())),
     ]);
     let structure = Draft::object([("jsonSchema", schema)]);
     Some(Draft::object([("type", "json_schema".into()), ("structure", structure)]))

@@ -120,8 +120,8 @@ fn generation(call: &Call) -> Vec<GenerateField<'_>> {
     members.extend(request.seed.map(|seed| ("seed", seed.into())));
     if let Some(format) = &request.response_format {
         members.push(("responseMimeType", "application/json".into()));
-        if let ResponseFormat::JsonSchema(asked) = format {
-            members.extend(described(asked).map(|schema| ("responseJsonSchema", schema)));
+        if let ResponseFormat::JsonSchema(requested) = format {
+            members.extend(described(requested).map(|schema| ("responseJsonSchema", schema)));
         }
     }
     let thinking = request.reasoning_effort.and_then(thinking);

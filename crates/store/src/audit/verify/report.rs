@@ -44,7 +44,7 @@ impl Verification {
     ///
     /// # Errors
     ///
-    /// If the text is another one.
+    /// [`BadReport`] for any text that [`Self::to_json`] did not write.
     pub fn from_json(text: &str) -> Result<Self, BadReport> {
         read(text).map_err(BadReport)
     }

@@ -31,7 +31,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the database cannot be read.
+    /// [`Unavailable`] if the database cannot be read.
     pub async fn absurd_costs(&self) -> Result<Option<AbsurdCosts>, Unavailable> {
         self.summing_transaction(|db| {
             Box::pin(async move {
@@ -47,7 +47,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the database cannot be read or written. Corrections that were made until then stay.
+    /// [`Unavailable`] if the database cannot be read or written. Corrections that were made until then stay.
     pub async fn exclude_costs(&self) -> Result<u64, Unavailable> {
         let mut excluded = 0;
         loop {

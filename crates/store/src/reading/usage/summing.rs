@@ -79,7 +79,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// If the database cannot be read or written. Then no row was summed.
+    /// [`Unavailable`] if the database cannot be read or written. Then no row was summed.
     pub async fn sum_usage(&self) -> Result<SummingProgress, Unavailable> {
         self.sum_usage_older_than(SETTLED).await
     }

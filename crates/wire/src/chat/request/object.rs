@@ -19,7 +19,7 @@ pub(super) struct Object<'p, 'a> {
     pub(super) path: Path<'p>,
     members: Vec<(Cow<'a, str>, Node<'a>)>,
     /// Names that were read so far: suggestions for a mistyped one.
-    asked: [&'static str; ASKED_MAX],
+    requested: [&'static str; ASKED_MAX],
     n_asked: usize,
 }
 
@@ -27,7 +27,7 @@ impl<'p, 'a> Object<'p, 'a> {
     pub(super) fn read(field: Field<'p, 'a>, what: &str) -> Result<Self, BadRequest> {
         match field.node {
             Node::Object(members) => {
-                Ok(Self { path: field.path, members, asked: [""; ASKED_MAX], n_asked: 0 })
+                Ok(Self { path: field.path, members, requested: [""; ASKED_MAX], n_asked: 0 })
             }
             Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Array(_) => {
                 Err(field.path.invalid(format_args!("{what}")))
@@ -96,7 +96,7 @@ impl<'p, 'a> Object<'p, 'a> {
         match self.members.iter().find(|(_, node)| *node != Node::Null) {
             None => Ok(()),
             Some((name, _)) => {
-                let known = self.asked.iter().take(self.n_asked).copied();
+                let known = self.requested.iter().take(self.n_asked).copied();
                 Err(Path::Member(&self.path, name).unknown(nearest(name, known)))
             }
         }
@@ -117,7 +117,7 @@ impl<'p, 'a> Object<'p, 'a> {
 
     fn take(&mut self, name: &'static str) -> Option<Node<'a>> {
         // Remembered also where the member is missing: a mistyped name means one that was not found.
-        if let Some(place) = self.asked.get_mut(self.n_asked) {
+        if let Some(place) = self.requested.get_mut(self.n_asked) {
             *place = name;
             self.n_asked = self.n_asked.saturating_add(1);
         }
