@@ -24,6 +24,7 @@ pub mod database;
 pub mod deployment;
 pub mod events;
 pub mod gateway;
+pub mod haproxy;
 pub mod http;
 pub mod line;
 pub mod postgres;

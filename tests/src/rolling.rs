@@ -6,29 +6,22 @@
 //! probe does, and sends no request twice. Its address (a socket that it is given) and its way to learn the address
 //! of a new gateway differ: by its own command, while containers have names.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener};
-use std::os::fd::AsRawFd;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use socket2::Socket;
 
 use crate::config::ACME;
-use crate::deployment::{Deployment, RESOLVED, Source};
+use crate::deployment::{Deployment, Source};
 use crate::events::End;
+use crate::haproxy::{BalancerFile, HaProxy};
 use crate::postgres::Database;
 use crate::upstream::Judge;
-use crate::{
-    Account, Gateway, PATIENCE, Reply, Request, Site, Streaming, Upstream, request_key, watchdog,
-};
+use crate::{Account, Gateway, Reply, Request, Site, Streaming, Upstream, request_key};
 
-/// The program; its libraries are in the same folder if it was unpacked and not installed.
-const HAPROXY: &str = "HOLDFAST_TEST_HAPROXY";
+/// Name of the gateways in the balancer's file.
+const BACKEND: &str = "gateways";
 /// Gateways that serve at any time.
 const GATEWAYS: usize = 2;
 const CALLERS: usize = 18;
@@ -139,7 +132,10 @@ impl GatewaySet {
         let site = Site::empty_for(ROUND_MAX * (rounds + 1));
         let site = deployment.furnish(site, &database);
         let account = site.account("main", "USD", "100.00");
-        let balancer = HaProxy::start(&deployment.balancer, GATEWAYS + deployment.surge);
+        let slots = GATEWAYS + deployment.surge;
+        let balancer = HaProxy::start(&deployment.balancer, |file| with_slots(file, slots));
+        // It takes every server for up until its first probe.
+        balancer.wait_for(BACKEND, 0);
         let met = RollReport::default();
         Self { deployment, upstream, site, account, balancer, met, _database: database }
     }
@@ -168,9 +164,9 @@ impl GatewaySet {
     /// Starts a gateway in a slot that is free, and waits until it gets requests.
     fn begin(&self, slots: &mut [Option<Gateway>], slot: usize) {
         let gateway = self.deployment.start(&self.site);
-        self.balancer.turn(slot, gateway.address());
+        self.turn(slot, gateway.address());
         slots[slot] = Some(gateway);
-        self.balancer.wait_for(slots.iter().flatten().count());
+        self.balancer.wait_for(BACKEND, slots.iter().flatten().count());
     }
 
     /// Ends the gateway in a slot, in order and in time.
@@ -182,7 +178,14 @@ impl GatewaySet {
         let took_ms = u64::try_from(took.as_millis()).expect("a short time");
         self.met.slowest_end_ms.fetch_max(took_ms, Ordering::Relaxed);
         // Another program may listen there soon.
-        self.balancer.turn(slot, Upstream::absent());
+        self.turn(slot, Upstream::absent());
+    }
+
+    /// Sends what goes to this slot to another address from now on.
+    fn turn(&self, slot: usize, gateway: SocketAddr) {
+        let (ip, port) = (gateway.ip(), gateway.port());
+        let server = format!("{BACKEND}/gateway-{}", slot + 1);
+        drop(self.balancer.say(&format!("set server {server} addr {ip} port {port}")));
     }
 
     /// One request, which is answered whole.
@@ -196,12 +199,12 @@ impl GatewaySet {
         });
         let request = Request::completion(&self.account.key, &request_key(), body.to_string());
         if wish == Wish::Answer {
-            let answer = request.send(self.balancer.address);
+            let answer = request.send(self.balancer.address());
             assert_eq!(answer.status, 200, "{answer:?}");
             count(&met.answers);
             return;
         }
-        let told = request.begin(self.balancer.address).events().rest();
+        let told = request.begin(self.balancer.address()).events().rest();
         assert_eq!(told.head.status, 200, "{told:?}");
         assert_eq!(told.end, End::Whole, "{told:?}");
         assert_eq!(told.events.last().map(String::as_str), Some("data: [DONE]\n\n"), "{told:?}");
@@ -244,110 +247,11 @@ impl Drop for EndGuard<'_> {
     }
 }
 
-/// The balancer as it is shipped. Dropping it ends it.
-struct HaProxy {
-    process: Child,
-    address: SocketAddr,
-    folder: tempfile::TempDir,
-}
-
-impl HaProxy {
-    /// Starts it with this file and so many slots for gateways, none of which is reached yet.
-    fn start(shipped: &str, slots: usize) -> Self {
-        let program = std::env::var_os(HAPROXY).map(PathBuf::from);
-        let program = program.expect("HOLDFAST_TEST_HAPROXY: `cargo xtask test tests` sets it");
-        let folder = tempfile::tempdir().expect("a folder");
-        let listener =
-            TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("an address");
-        let address = listener.local_addr().expect("an address");
-        // Inherited by the child that is started now.
-        let socket = Socket::from(listener);
-        socket.set_cloexec(false).expect("a socket that is inherited");
-        let config = folder.path().join("haproxy.cfg");
-        let stats = folder.path().join("stats");
-        let text = configured(shipped, &stats, &format!("fd@{}", socket.as_raw_fd()), slots);
-        std::fs::write(&config, text).expect("a file");
-        let log = std::fs::File::create(folder.path().join("log")).expect("a log");
-        let mut command = Command::new(&program);
-        command.arg("-db").arg("-f").arg(&config).stdin(Stdio::null()).stderr(Stdio::null());
-        command.stdout(log).env("LD_LIBRARY_PATH", libraries(&program));
-        let process = command.spawn().expect("the balancer");
-        watchdog::started(process.id());
-        let balancer = Self { process, address, folder };
-        // It takes every server for up until its first probe.
-        balancer.wait_for(0);
-        balancer
-    }
-
-    /// Sends what goes to this slot to another address from now on.
-    fn turn(&self, slot: usize, gateway: SocketAddr) {
-        let (ip, port) = (gateway.ip(), gateway.port());
-        let server = format!("gateways/gateway-{}", slot + 1);
-        drop(self.say(&format!("set server {server} addr {ip} port {port}")));
-    }
-
-    /// Waits until so many gateways get requests.
-    fn wait_for(&self, gateways: usize) {
-        let until = Instant::now() + PATIENCE;
-        let is_up = |line: &&str| line.starts_with("gateways,gateway-") && line.contains(",UP,");
-        while self.say("show stat gateways 7 -1").lines().filter(is_up).count() != gateways {
-            assert!(Instant::now() < until, "the balancer does not see {gateways} gateways");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-
-    fn say(&self, command: &str) -> String {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            let told =
-                UnixStream::connect(self.folder.path().join("stats")).and_then(|mut stats| {
-                    writeln!(stats, "{command}")?;
-                    let mut told = String::new();
-                    stats.read_to_string(&mut told)?;
-                    Ok(told)
-                });
-            match told {
-                Ok(told) => return told,
-                Err(error) => assert!(Instant::now() < until, "{error}"),
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-}
-
-impl Drop for HaProxy {
-    fn drop(&mut self) {
-        self.process.kill().expect("it was started here");
-        self.process.wait().expect("it was started here");
-        watchdog::ended(self.process.id());
-    }
-}
-
-/// The file with the addresses of a test. Everything else is as it is.
-fn configured(shipped: &str, stats: &Path, listens: &str, slots: usize) -> String {
-    let mut text = shipped.to_owned();
-    let mut replace = |shipped: &str, here: &str| {
-        assert_eq!(text.matches(shipped).count(), 1, "{shipped} is not in haproxy.cfg once");
-        text = text.replace(shipped, here);
-    };
-    let stats = format!("\nglobal\n    stats socket {} level admin\n", stats.display());
-    replace("\nglobal\n", &stats);
-    replace("bind :8080\n", &format!("bind {listens}\n"));
-    replace(&format!(" {RESOLVED}"), "");
-    let resolvers = "resolvers names\n    nameserver docker 127.0.0.11:53\n    hold valid 1s\n";
-    replace(resolvers, "");
+/// The slots of a test in place of the described gateways, none of which is reached yet.
+fn with_slots(file: BalancerFile, slots: usize) -> BalancerFile {
     let server = |slot: usize, address: &str| format!("    server gateway-{slot} {address}\n");
     let described = (1..=GATEWAYS).map(|slot| server(slot, &format!("gateway-{slot}:8080")));
     let nobody = Upstream::absent().to_string();
     let here = (1..=slots).map(|slot| server(slot, &nobody));
-    replace(&described.collect::<String>(), &here.collect::<String>());
-    text
-}
-
-/// Folder of the libraries of a program that was unpacked; no new one for one that is installed.
-fn libraries(program: &Path) -> PathBuf {
-    let root = program.ancestors().nth(2).expect("a folder").join("lib");
-    let folders = std::fs::read_dir(&root).into_iter().flatten().flatten();
-    let found = folders.map(|it| it.path()).find(|it| it.join("liblua5.3.so.0").exists());
-    found.unwrap_or(root)
+    file.replace(&described.collect::<String>(), &here.collect::<String>())
 }

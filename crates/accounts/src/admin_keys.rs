@@ -11,7 +11,6 @@ use holdfast_domain::admin::{
 use holdfast_domain::{AdminKeyId, Timestamp};
 use uuid::Uuid;
 
-use crate::api_keys::random_credential;
 use crate::{Accounts, AccountsError, Name, Outcome, Principal, Request, ResourceKind, Result};
 
 /// An admin key to be issued.
@@ -140,7 +139,7 @@ impl Accounts {
 
     fn admin_credential(&self, admin_key: AdminKeyId) -> Result<(AdminCredential, AdminBearer)> {
         let server_secret = self.writing_secret()?;
-        let (id, secret) = random_credential()?;
+        let (id, secret) = self.random_credential()?;
         let bearer = AdminBearer { id, secret };
         let credential = AdminCredential {
             id,

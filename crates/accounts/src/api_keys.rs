@@ -297,7 +297,7 @@ impl Accounts {
     /// A new credential of an API key, and what its bearer has to keep.
     fn credential(&self, api_key: ApiKeyId) -> Result<(Credential, Bearer)> {
         let server_secret = self.writing_secret()?;
-        let (id, secret) = random_credential()?;
+        let (id, secret) = self.random_credential()?;
         let bearer = Bearer { id, secret };
         let credential = Credential {
             id,
@@ -307,6 +307,16 @@ impl Accounts {
             ends_at: None,
         };
         Ok((credential, bearer))
+    }
+
+    /// Random halves of a credential. The id is random as well, but for its cell: a bearer must not reveal the number
+    /// of keys.
+    pub(crate) fn random_credential(&self) -> Result<(CredentialId, CredentialSecret)> {
+        let (mut id, mut secret) = ([0; 16], [0; 32]);
+        let filled = rand::fill(&mut id).and_then(|()| rand::fill(&mut secret));
+        filled.map_err(|error| AccountsError::NoRandom(Box::new(error)))?;
+        let id = CredentialId::from_bytes(id);
+        Ok((self.cell.map_or(id, |cell| cell.place(id)), CredentialSecret::new(secret)))
     }
 
     /// An operator who acts on another's wallet gives a reason. Direct database access needs none.
@@ -320,14 +330,6 @@ impl Accounts {
         let is_own = principal.role.is_holder() || *principal == Principal::local();
         if is_own { Ok(()) } else { Self::want_reason(use_case, request) }
     }
-}
-
-/// Random halves of a credential. The id is random as well: a bearer must not reveal the number of keys.
-pub(crate) fn random_credential() -> Result<(CredentialId, CredentialSecret)> {
-    let (mut id, mut secret) = ([0; 16], [0; 32]);
-    let filled = rand::fill(&mut id).and_then(|()| rand::fill(&mut secret));
-    filled.map_err(|error| AccountsError::NoRandom(Box::new(error)))?;
-    Ok((CredentialId::from_bytes(id), CredentialSecret::new(secret)))
 }
 
 /// 256 random bits.

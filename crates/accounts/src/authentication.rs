@@ -33,6 +33,9 @@ impl Accounts {
         let bearer = AdminBearer::parse(bearer).ok_or(AuthenticationError::Invalid)?;
         let known = self.book.admin_credential(bearer.id).await;
         let known = known.map_err(|Unavailable(cause)| AuthenticationError::Unavailable(cause))?;
+        if let (None, Some(other)) = (&known, self.cell.and_then(|own| own.other_of(bearer.id))) {
+            tracing::warn!(cell = %other, "an admin key of another cell was refused: check the address of the request");
+        }
         let known = known.filter(|known| !known.has_ended());
         let known = known.ok_or(AuthenticationError::Invalid)?;
         let made_with = known.credential.server_secret;

@@ -71,6 +71,7 @@ use holdfast_domain::admin::{
     Administration, Directory, Endpoints, Events, Jobs, RefusedRequests, Reports, RouteReports,
     Sessions, Webhooks,
 };
+use holdfast_domain::cell::Cell;
 use holdfast_domain::debug_as;
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
@@ -163,6 +164,8 @@ pub struct Accounts {
     attempts: Arc<FailedAttempts>,
     notes: Arc<Notes>,
     exports: InFlight,
+    /// Cell that the ids of new credentials begin with.
+    cell: Option<Cell>,
     /// Bounds on what one wallet has.
     bounds: WalletBounds,
     creations: Arc<CreationRates>,
@@ -266,6 +269,7 @@ impl Accounts {
             attempts: Arc::default(),
             notes: Arc::default(),
             exports: InFlight::of_exports(),
+            cell: None,
             bounds: WalletBounds::DEFAULT,
             creations: Arc::default(),
             endpoints: Arc::new(webhooks::PublicEndpoints),
@@ -285,6 +289,12 @@ impl Accounts {
     pub fn bounded_by(self, bounds: WalletBounds, creations_per_minute: u32) -> Self {
         let creations = Arc::new(CreationRates::new(creations_per_minute));
         Self { bounds, creations, ..self }
+    }
+
+    /// The same in an installation of this cell: the ids of new credentials begin with it.
+    #[must_use]
+    pub fn in_cell(self, cell: Option<Cell>) -> Self {
+        Self { cell, ..self }
     }
 
     /// The same with another judge of receivers' addresses: without one, the text of an address is

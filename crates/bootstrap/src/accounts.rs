@@ -32,8 +32,9 @@ pub fn over(store: &Store, secrets: &Secrets) -> Accounts {
     Accounts::new(Arc::new(store.clone()), secrets.all(), Arc::new(FixedPause))
 }
 
-/// The use cases with the bounds on wallets of a configuration.
-pub fn bounded(accounts: Accounts, config: &Config) -> Accounts {
+/// The use cases with the cell and the bounds on wallets of a configuration.
+pub fn configured(accounts: Accounts, config: &Config) -> Accounts {
+    let accounts = accounts.in_cell(config.server.cell);
     match &config.admin {
         Some(admin) => accounts.bounded_by(admin.bounds, admin.creations_per_minute),
         None => accounts,
@@ -52,7 +53,7 @@ impl LocalAccounts {
     /// credential in force is refused.
     pub async fn open(config: &Config, store: &Store, warn: impl Fn(&str)) -> anyhow::Result<Self> {
         let secrets = database::secrets(config, store, warn).await?;
-        let accounts = bounded(over(store, &secrets), config);
+        let accounts = configured(over(store, &secrets), config);
         Ok(Self { accounts, principal: Principal::local() })
     }
 
@@ -68,7 +69,7 @@ impl LocalAccounts {
             return Self::open(config, store, warn).await;
         }
         let accounts = Accounts::new(Arc::new(store.clone()), known, Arc::new(FixedPause));
-        let accounts = bounded(accounts, config);
+        let accounts = configured(accounts, config);
         Ok(Self { accounts, principal: Principal::local() })
     }
 

@@ -138,10 +138,11 @@ impl Config {
 
     /// Settings that are fixed for the life of a process, each with whether it differs: sockets that are bound, the
     /// database that is open, secrets that sign, sizes that the store and the engine were given.
-    fn fixed(&self, other: &Self) -> [(&'static str, bool); 20] {
+    fn fixed(&self, other: &Self) -> [(&'static str, bool); 21] {
         [
             ("server.listen", self.server.listen != other.server.listen),
             ("server.node", self.server.node != other.server.node),
+            ("server.cell", self.server.cell != other.server.cell),
             ("server.secrets", self.server.secrets != other.server.secrets),
             ("server.drain", self.server.drain != other.server.drain),
             ("server.drain_delay", self.server.drain_delay != other.server.drain_delay),

@@ -19,6 +19,7 @@ use holdfast_domain::NodeName;
 use holdfast_domain::admin::WalletBounds;
 use holdfast_domain::admin::event::UNLISTED_KEPT;
 use holdfast_domain::admin::webhook::Origin;
+use holdfast_domain::cell::Cell;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::CoolDown;
 use holdfast_http::AllowedOrigin;
@@ -52,6 +53,8 @@ pub struct ServerConfig {
     pub url: Option<AdminUrl>,
     /// Unset: the name that a process on SQLite has, another one at each start on PostgreSQL.
     pub node: Option<NodeName>,
+    /// Beginning of the credentials' ids that this installation makes; unset: they are random throughout.
+    pub cell: Option<Cell>,
     /// The first writes, all read. Empty: one is made beside the database.
     pub secrets: Vec<ServerSecret>,
     pub drain: Duration,
@@ -164,12 +167,14 @@ pub enum LogFormat {
 pub(crate) fn server(table: &ConfigTable<'_>) -> ServerConfig {
     let listen = table.field("listen").and_then(|field| field.parse(ListenAddress::parse));
     let node = table.field("node").and_then(|field| field.parse(NodeName::try_from));
+    let cell = table.field("cell").and_then(|field| field.parse(Cell::try_from));
     let secrets = table.field("secrets").and_then(|field| secrets(&field)).unwrap_or_default();
     let url_field = table.field("url");
     let server = ServerConfig {
         url: url_field.and_then(|field| field.parse(AdminUrl::parse)),
         listen: listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 8080)).into()),
         node,
+        cell,
         secrets,
         drain: span(table, "drain", Duration::ZERO..=HOUR, Duration::from_secs(30)),
         drain_delay: span(table, "drain_delay", Duration::ZERO..=MINUTE, Duration::ZERO),

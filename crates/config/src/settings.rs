@@ -59,6 +59,7 @@ impl Config {
             listen: _,
             url: _,
             node: _,
+            cell,
             secrets: _,
             drain,
             drain_delay,
@@ -67,6 +68,10 @@ impl Config {
         } = server;
         let mut text = String::new();
         add(&mut text, "server", &(drain, drain_delay, trusted_proxies, cors_origins));
+        // Left out while it is unset, so that a node of an earlier release has the same digest.
+        if let Some(cell) = cell {
+            add(&mut text, "cell", cell);
+        }
         add(&mut text, "limits", limits);
         add(&mut text, "operations", operations);
         add(&mut text, "routes", routes);

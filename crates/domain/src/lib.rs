@@ -64,6 +64,7 @@ pub mod admin;
 pub mod answer;
 mod base62;
 pub mod billing;
+pub mod cell;
 pub mod conduct;
 pub mod credential;
 mod error_chain;

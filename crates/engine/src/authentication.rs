@@ -21,6 +21,7 @@ mod secrets;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use holdfast_domain::cell::Cell;
 use holdfast_domain::credential::{ApiKey, Bearer};
 use holdfast_domain::debug_as;
 use holdfast_domain::ports::{ApiKeys, KnownCredential, Unavailable, Wallets};
@@ -44,6 +45,7 @@ pub(crate) struct Authentication {
     cache: CredentialCache,
     in_flight: InFlightCounts,
     unknown_keys: UnknownKeyLimiter<CredentialId>,
+    cell: Option<Cell>,
 }
 
 // The cache is left out: it may have thousands of callers.
@@ -95,6 +97,7 @@ impl Authentication {
         keys: Arc<dyn ApiKeys>,
         wallets: Arc<dyn Wallets>,
         secrets: Arc<Secrets>,
+        cell: Option<Cell>,
     ) -> Self {
         let (cache, in_flight) = (CredentialCache::default(), InFlightCounts::default());
         Self {
@@ -104,6 +107,7 @@ impl Authentication {
             cache,
             in_flight,
             unknown_keys: UnknownKeyLimiter::default(),
+            cell,
         }
     }
 
@@ -165,6 +169,10 @@ impl Authentication {
         // all that come later.
         let begun = Instant::now();
         let known = self.keys.credential(bearer.id).await.map_err(AuthError::Unavailable)?;
+        if let (None, Some(other)) = (&known, self.cell.and_then(|own| own.other_of(bearer.id))) {
+            // After the bounds on unknown keys, which bound the lines of the log as well.
+            tracing::warn!(cell = %other, "an API key of another cell was refused: check the map of the balancer");
+        }
         let Some(known) = known.filter(|known| !known.has_ended()) else {
             self.unknown_keys.on_missing(bearer.id);
             return Err(AuthError::Invalid);

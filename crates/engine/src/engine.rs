@@ -102,8 +102,12 @@ impl Engine {
         // First of all steps that can fail: without the name no other may begin.
         let membership = Membership::enter(parts, &options).await?;
         let (own_keys, own_wallets) = (Arc::clone(&keys), Arc::clone(&wallets));
-        let authentication =
-            Arc::new(Authentication::new(own_keys, own_wallets, Arc::clone(&secrets)));
+        let authentication = Arc::new(Authentication::new(
+            own_keys,
+            own_wallets,
+            Arc::clone(&secrets),
+            options.cell,
+        ));
         // A node without an address of its own does not query others either: both sides have to be configured.
         let relays = options.relay.clone();
         let relays = relays.map(|own| Arc::new(Relays::new(own, nodes, Arc::clone(&metrics))));

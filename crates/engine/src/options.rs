@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use holdfast_domain::cell::Cell;
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::LeaseMode;
 use tokio::runtime::Handle;
@@ -13,6 +14,8 @@ use crate::relay_transport::RelayOptions;
 pub struct Options {
     /// Node name and incarnation of this process.
     pub node: Node,
+    /// Cell of this installation's credentials. A credential of another cell that is unknown here is logged.
+    pub cell: Option<Cell>,
     /// Mode in which the name is taken. With [`LeaseMode::Take`] a lock outside the database proves that no other
     /// process has it, and the process never expires itself.
     pub entry: LeaseMode,

@@ -21,6 +21,7 @@ mod browser;
 mod canary;
 mod cancel;
 mod capacity;
+mod cells;
 mod chains;
 mod chains_cut;
 mod chains_ended;

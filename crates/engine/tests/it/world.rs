@@ -135,6 +135,7 @@ pub(crate) fn setup() -> Setup {
                 name: NodeName::try_from("a").unwrap(),
                 incarnation: sample::fresh::<Incarnation>(),
             },
+            cell: None,
             entry: LeaseMode::Take,
             lease: Duration::from_secs(15),
             heartbeat: Duration::from_secs(4),

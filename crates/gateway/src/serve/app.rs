@@ -86,7 +86,7 @@ impl App {
         let settings = SettingsSource::new(&config, secrets.first().settings_key());
         let engine = start::engine((&config, &store), &secrets, &node, addresses.node, serving);
         let engine = engine.await?;
-        let accounts = accounts::bounded(accounts::over(&store, &secrets), &config)
+        let accounts = accounts::configured(accounts::over(&store, &secrets), &config)
             .with_support_refunds(config.roles.support_refunds.clone())
             .judging(Arc::new(receivers.clone()))
             .serving(Arc::new(start::EngineOffers(Arc::clone(&engine))));

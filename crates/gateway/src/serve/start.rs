@@ -190,6 +190,7 @@ pub(super) async fn engine(
     };
     let options = Options {
         node: node.clone(),
+        cell: config.server.cell,
         // The lock of a file proves that no other process has the name.
         entry: if config.database.file().is_some() {
             LeaseMode::Take
