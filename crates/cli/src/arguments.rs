@@ -16,6 +16,7 @@ pub mod operation;
 pub mod person;
 pub mod read;
 pub mod request;
+pub mod restore;
 pub mod sidecar;
 pub mod usage;
 pub mod value;
@@ -39,6 +40,7 @@ pub use self::operation::{Operation, OperationFilter, Show};
 pub use self::person::Person;
 pub use self::read::Read;
 pub use self::request::{Consent, RequestKey, Why};
+pub use self::restore::Restore;
 pub use self::sidecar::{HangUp, Identical, Sidecar};
 pub use self::usage::{Format, Report, UsageBy, UsageCommand};
 use self::value::PeriodBound;
@@ -131,15 +133,9 @@ pub enum MaintenanceCommand {
     /// Verify a copy, and put it at the path of the configured database, which must not exist yet
     ///
     /// The exit status is 1 if the copy's ledger does not balance, or its secret is missing; then no file is
-    /// written. Keys that were used after the copy was made are not in it: they run and are charged again.
-    Restore {
-        /// Only verify it, and print its last operation; a running gateway may go on
-        #[arg(long)]
-        check: bool,
-        /// Name of the copy
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
-    },
+    /// written. Request keys that were bound after the copy was made are not in it. For the API keys of the copy they
+    /// are refused for a window, with 409 ledger_restored; API keys that are issued after the restore run at once.
+    Restore(Restore),
     /// Print the completions of these commands for a shell
     Completions {
         /// Shell that reads them
@@ -292,6 +288,9 @@ pub(crate) mod tests {
         "holdfast check-config --json",
         "holdfast check-config --probe",
         "holdfast restore /var/backups/holdfast.db --json",
+        "holdfast restore --check /var/backups/holdfast.db",
+        "holdfast restore monday.db --unknown-since refuse --window 2h",
+        "holdfast restore --declare --unknown-since allow",
         "holdfast wallet create acme --currency EUR",
         "holdfast wallet deposit acme 10.00",
         "holdfast wallet deposit acme 10 --key 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
@@ -390,7 +389,11 @@ pub(crate) mod tests {
         for line in [
             "holdfast nonsense",
             "holdfast backup",
+            "holdfast restore",
             "holdfast restore --check",
+            "holdfast restore --declare monday.db",
+            "holdfast restore --check monday.db --window 1h",
+            "holdfast restore monday.db --unknown-since maybe",
             "holdfast wallet",
             "holdfast wallet create 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11",
             "holdfast wallet create acme --currency usd",

@@ -66,13 +66,16 @@ pub async fn maintain(output: Output, place: PlaceFlags, command: MaintenanceCom
             };
             place.here("backup", WITH_DATABASE, backup).await
         }
-        MaintenanceCommand::Restore { check, file: copy } => {
-            let restore = async |file: ConfigFile| {
-                let config = file.load(SecretUse::Book)?;
-                if check {
-                    backup::check(output, &config, &copy).await
-                } else {
-                    backup::restore(output, &config, &copy).await
+        MaintenanceCommand::Restore(order) => {
+            let unknown = order.unknown_keys()?;
+            let restore = async |file: ConfigFile| match &order.file {
+                // The database is there already: no secret is needed for the mark.
+                None => backup::declare(output, &file.load(SecretUse::Database)?, unknown).await,
+                Some(copy) if order.check => {
+                    backup::check(output, &file.load(SecretUse::Book)?, copy).await
+                }
+                Some(copy) => {
+                    backup::restore(output, &file.load(SecretUse::Book)?, copy, unknown).await
                 }
             };
             place.here("restore", WITH_DATABASE, restore).await

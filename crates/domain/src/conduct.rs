@@ -118,6 +118,10 @@ pub enum ClaimError {
     /// Lease of this process is not live: it must not start anything now.
     #[error("this node's lease is not live")]
     LeaseLost,
+    /// The ledger was restored, and the key may have run before: nothing runs and nothing is bound until the window
+    /// of the restore ends.
+    #[error("the ledger was restored, and the key may have run before")]
+    LedgerRestored,
     /// The rules refused a claim for a reason that only other events have: a bug in them.
     #[error("a claim was judged as no claim can be")]
     Misjudged(#[source] Refusal),
@@ -150,10 +154,12 @@ impl Conduct<'_> {
     ///
     /// A [`ClaimError`] if the key is as it was before.
     pub async fn claim(&self, order: &ClaimOffer<'_>) -> Result<ClaimOutcome, ClaimError> {
-        let mut snapshot = Snapshot::vacant(order.now);
-        let (mut is_read, mut moved) = (false, false);
         // Judged over an empty snapshot first: a key is new as a rule, and the commit's
-        // compare-and-set is the read.
+        // compare-and-set is the read. Within the window of a restore the row is read, with the clock of the
+        // database that the window ends by: a known key gets its answer there.
+        let (mut is_read, mut moved) = (order.claim.unknown_until.is_some(), false);
+        let mut snapshot =
+            if is_read { self.load(order).await? } else { Snapshot::vacant(order.now) };
         for _race in 0..RACES_MAX {
             let judged = decide(&snapshot, Event::Claim(order.claim_for(&snapshot)?));
             // What is large is in boxes here, also what few claims come to: all of them are moved about
@@ -209,6 +215,7 @@ impl Conduct<'_> {
                 Err(Refusal::ClaimUsed) => return Err(ClaimError::Contended),
                 Err(Refusal::TooSoon) => return Ok(ClaimOutcome::TooSoon(Box::new(snapshot))),
                 Err(Refusal::LeaseLost) => return Err(ClaimError::LeaseLost),
+                Err(Refusal::LedgerRestored) => return Err(ClaimError::LedgerRestored),
                 Err(
                     refusal @ (Refusal::NotRunning
                     | Refusal::NotOwner

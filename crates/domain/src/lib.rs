@@ -79,6 +79,7 @@ pub mod ports;
 pub mod price;
 pub mod private;
 pub mod request;
+pub mod restore;
 pub mod secret;
 pub mod state;
 pub mod statistics;
@@ -96,4 +97,4 @@ pub use crate::money::{Currency, Micros, Timestamp};
 pub use crate::operation::{
     Event, Operation, Phase, Refusal, Situation, Snapshot, Transition, decide, situation,
 };
-pub use crate::ports::{ApiKeys, Journal, Nodes, Prices, Provider, Statistics, Wallets};
+pub use crate::ports::{ApiKeys, Journal, Nodes, Prices, Provider, Restores, Statistics, Wallets};

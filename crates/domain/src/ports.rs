@@ -40,6 +40,7 @@ use crate::limits::CounterReadings;
 use crate::operation::{Lease, Node, Operation, Receipt, SealedResult, Snapshot, Transition};
 use crate::price::{PriceVersion, PriceVersionId};
 use crate::request::Request;
+use crate::restore::{Restore, UnknownKeys};
 pub use crate::statistics::FailureNote;
 use crate::statistics::{BreakerReport, RefusalBatch, RouteFailure, RouteHour};
 use crate::usage::UsageReport;
@@ -192,6 +193,8 @@ pub struct KnownCredential {
     pub api_key: ApiKey,
     /// Revision of the limits of its wallet's API keys, as they are here.
     pub limits_revision: u64,
+    /// End of the window of a restore that lost request keys of the API key, if one is open.
+    pub unknown_until: Option<Timestamp>,
     /// The database's clock.
     pub now: Timestamp,
 }
@@ -256,6 +259,17 @@ pub enum LedgerSource {
     Operation(OperationId, u32),
     /// A deposit, refund or adjustment.
     Posting(PostingId),
+}
+
+/// Keeps restores: the moments since which an older copy of the ledger is served again.
+#[async_trait]
+pub trait Restores: Send + Sync {
+    /// Declares that the ledger is an older copy, from now on. Claims that are on their way by an earlier read of their
+    /// API key are refused as after an edit of limits. Cancel safe.
+    async fn declare(&self, unknown: UnknownKeys) -> Result<Restore, Unavailable>;
+
+    /// The restore whose window is open, and ends last.
+    async fn open_window(&self) -> Result<Option<Restore>, Unavailable>;
 }
 
 /// Keeps wallets. They change by commands of [`Administration`](crate::admin::Administration), their balances also
@@ -425,5 +439,5 @@ macro_rules! named_ports {
     )+};
 }
 
-named_ports! { Journal, Nodes, ApiKeys, Wallets, Provider, Statistics }
+named_ports! { Journal, Nodes, ApiKeys, Wallets, Restores, Provider, Statistics }
 pub(crate) use named_ports;

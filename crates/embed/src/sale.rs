@@ -24,7 +24,8 @@ use holdfast_domain::ports::{
     CommitError, Journal as _, PinError, Prices as _, Unavailable, Wallets as _,
 };
 use holdfast_domain::usage::{MeterReading, Meters, MetersSource, UsageReasons};
-use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey, WalletId};
+use holdfast_domain::{ApiKeyId, ClaimId, Micros, OperationId, RequestKey, Timestamp, WalletId};
+use holdfast_store::ApiKeyReading;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -144,7 +145,7 @@ pub enum SellError {
     /// The price is known with other numbers.
     #[error(transparent)]
     Price(#[from] PinError),
-    /// The claim was refused: no funds, or a limit.
+    /// The claim was refused: no funds, a limit, or the window of a restore.
     #[error(transparent)]
     Claim(#[from] ClaimError),
     /// The store does not work.
@@ -214,6 +215,7 @@ struct Payer {
     wallet: WalletId,
     limits: Limits,
     limits_revision: u64,
+    unknown_until: Option<Timestamp>,
 }
 
 impl Inner {
@@ -269,7 +271,8 @@ impl Inner {
         };
         let key = (order.key.api_key, order.key.request_key);
         let mut claim = Claim::new(key, order.binding, terms, Uuid::new_v4().into(), lease)
-            .limited(payer.limits, payer.limits_revision, 0);
+            .limited(payer.limits, payer.limits_revision, 0)
+            .after_restore(payer.unknown_until);
         let (running, has_run) = (OnceLock::new(), AtomicBool::new(false));
         let (seal, mut work) = (Arc::clone(&self.seal), Some(work));
         for offer in 1..=OFFERS_MAX {
@@ -302,7 +305,9 @@ impl Inner {
                 return Ok(self.sale_of(claimed?, has_run.into_inner()));
             }
             let payer = self.payer(&order).await?;
-            claim = claim.limited(payer.limits, payer.limits_revision, 0);
+            claim = claim
+                .limited(payer.limits, payer.limits_revision, 0)
+                .after_restore(payer.unknown_until);
             now = membership.lease().ok_or(SellError::NoLease)?.1;
         }
         Ok(Sale::InProgress)
@@ -312,7 +317,8 @@ impl Inner {
     async fn payer(&self, order: &Order) -> Result<Payer, SellError> {
         let store = &self.membership.store;
         let found = store.api_key_at_revision(order.key.api_key).await?;
-        let (key, revision) = found.ok_or(SellError::Key)?;
+        let reading = found.ok_or(SellError::Key)?;
+        let ApiKeyReading { api_key: key, limits_revision, unknown_until } = reading;
         let (_, now) = self.membership.lease().ok_or(SellError::NoLease)?;
         if key.has_ended(now) || key.suspended_at.is_some() {
             return Err(SellError::Key);
@@ -326,7 +332,7 @@ impl Inner {
             return Err(SellError::Currency);
         }
         let limits = key.grant.limits;
-        Ok(Payer { wallet: wallet.id, limits, limits_revision: revision })
+        Ok(Payer { wallet: wallet.id, limits, limits_revision, unknown_until })
     }
 
     fn sale_of(&self, claimed: ClaimOutcome, has_run: bool) -> Sale {

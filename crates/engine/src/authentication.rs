@@ -62,6 +62,8 @@ pub struct Caller {
     pub currency: Currency,
     /// Revision of the wallet's limits that those of the API key were read at.
     pub(crate) limits_revision: u64,
+    /// End of the window of a restore that was open at that read.
+    pub(crate) unknown_until: Option<Timestamp>,
     /// Name of that wallet, for the log.
     pub wallet_name: String,
     /// True if no new run may begin on that wallet.
@@ -182,8 +184,8 @@ impl Authentication {
         let ends_at = known.ends_at();
         let wallet = self.wallets.find(known.api_key.wallet).await;
         let wallet = wallet.map_err(AuthError::Unavailable)?.ok_or(AuthError::Invalid)?;
-        let (bearer, api_key, limits_revision) =
-            (bearer.clone(), known.api_key, known.limits_revision);
+        let (limits_revision, unknown_until) = (known.limits_revision, known.unknown_until);
+        let (bearer, api_key) = (bearer.clone(), known.api_key);
         let (id, keys) = (bearer.id, DerivedKeys::of(self.secrets.first(), api_key.id));
         let is_wallet_suspended = wallet.suspended_at.is_some();
         let (currency, wallet_name) = (wallet.currency, wallet.name);
@@ -192,6 +194,7 @@ impl Authentication {
             api_key,
             currency,
             limits_revision,
+            unknown_until,
             wallet_name,
             is_wallet_suspended,
             keys,

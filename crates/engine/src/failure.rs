@@ -10,7 +10,7 @@ use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::credential::BalanceVisibility;
 use holdfast_domain::limits::ReachedLimit;
 use holdfast_domain::operation::ProviderRefusal;
-use holdfast_domain::{Currency, Micros, OperationId};
+use holdfast_domain::{Currency, Micros, OperationId, Timestamp};
 use holdfast_wire::chat::request::BadRequest;
 
 use crate::routes::SkippedRoute;
@@ -75,6 +75,11 @@ pub enum RequestFailure {
     TooManyResults(OperationId),
     /// The key is bound to another request.
     OtherRequest,
+    /// The ledger was restored, and the key may have run before.
+    LedgerRestored {
+        /// End of the window, from which on the key runs.
+        until: Option<Timestamp>,
+    },
     /// Still running when the caller's wait ended.
     InProgress(OperationId),
     /// Outcome unknown for good: may have run, and was not charged.
@@ -147,6 +152,7 @@ impl RequestFailure {
             | Self::PassedOver(_)
             | Self::TooManyWaiters
             | Self::OtherRequest
+            | Self::LedgerRestored { .. }
             | Self::Overloaded
             | Self::Draining => None,
         }

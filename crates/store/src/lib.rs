@@ -89,6 +89,7 @@ pub use crate::error::{ConnectError, FileLost, LockError, OpenError, SchemaError
 pub use crate::lock::ServeLock;
 pub use crate::options::Options;
 pub use crate::reading::{report, usage};
+pub use crate::sale::keys::ApiKeyReading;
 pub use crate::schema::url::{BadDatabaseUrl, DatabaseUrl};
 #[cfg(feature = "sqlite")]
 pub use crate::sqlite::backup;

@@ -12,6 +12,7 @@ pub(crate) mod job;
 pub(crate) mod late_cost;
 pub(crate) mod person;
 mod posting;
+pub(crate) mod restore;
 mod row;
 pub(crate) mod tariff;
 pub(crate) mod webhook;

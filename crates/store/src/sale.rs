@@ -5,6 +5,7 @@ pub(crate) mod journal;
 pub(crate) mod keys;
 mod nodes;
 mod prices;
+mod restores;
 mod routes;
 mod statistics;
 mod wallets;

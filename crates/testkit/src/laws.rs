@@ -10,6 +10,7 @@
 //! | [`refusals`] | requests that were refused: rings, counts and lists |
 //! | [`keys`] | API keys, wallets and prices |
 //! | [`edits`] | counters of limits that are edited while the API key is in use |
+//! | [`restores`] | windows of restores, in which no unknown request key runs |
 //!
 //! The laws know no clock but the store's, sleep nowhere, and need a fresh store each. A law that
 //! holds among concurrent calls joins them on one task: a store with threads of its own races them.
@@ -23,6 +24,7 @@ pub mod keys;
 pub mod money;
 pub mod nodes;
 pub mod refusals;
+pub mod restores;
 pub mod tenant;
 pub mod upkeep;
 
@@ -30,7 +32,7 @@ use async_trait::async_trait;
 use holdfast_domain::admin::RefusedRequests;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Statistics, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Restores, Statistics, Wallets};
 
 pub use crate::commands::Commands;
 
@@ -54,6 +56,8 @@ pub trait Stores: Send + Sync {
     fn statistics(&self) -> Option<&dyn Statistics>;
     /// Lists of refused requests, if it keeps them.
     fn refused_requests(&self) -> Option<&dyn RefusedRequests>;
+    /// Restores, if it keeps them.
+    fn restores(&self) -> Option<&dyn Restores>;
     /// Commands of administration.
     fn commands(&self) -> &dyn Commands;
 }
@@ -77,6 +81,7 @@ where
         + Prices
         + Statistics
         + RefusedRequests
+        + Restores
         + Lists
         + Commands,
 {
@@ -109,6 +114,10 @@ where
     }
 
     fn refused_requests(&self) -> Option<&dyn RefusedRequests> {
+        Some(self)
+    }
+
+    fn restores(&self) -> Option<&dyn Restores> {
         Some(self)
     }
 
@@ -258,6 +267,12 @@ macro_rules! each_law_of_the_ports {
                 a_ring_has_the_newest_of_its_key_and_of_each_code,
                 additions_of_processes_add_up,
                 refused_requests_are_found_and_filtered,
+            }
+            restores {
+                a_claim_that_was_made_before_a_restore_is_refused,
+                a_window_ends_by_the_clock_of_the_store,
+                no_unknown_key_runs_within_a_window,
+                unknown_keys_that_are_allowed_end_every_window,
             }
         }
     };

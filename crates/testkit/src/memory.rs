@@ -16,6 +16,7 @@ mod faults;
 mod journal;
 mod judge;
 mod ports;
+mod restores;
 mod statistics;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ use holdfast_domain::limits::Counter;
 use holdfast_domain::operation::{Lease, Node, Operation, SealedResult};
 use holdfast_domain::ports::LedgerSource;
 use holdfast_domain::price::{PriceVersion, PriceVersionId};
+use holdfast_domain::restore::Restore;
 use holdfast_domain::statistics::{
     BreakerReport, RefusalHour, RefusedRequest, RouteFailure, RouteHour, RouteHourKey,
 };
@@ -80,6 +82,7 @@ struct JournalState {
     api_keys: Vec<ApiKey>,
     /// Edits of limits of a wallet's API keys.
     limits_revisions: BTreeMap<WalletId, u64>,
+    restores: Vec<Restore>,
     credentials: BTreeMap<CredentialId, Credential>,
     prices: BTreeMap<PriceVersionId, PriceVersion>,
     /// Rings of refused requests, each request with its slot, oldest first.
@@ -114,6 +117,7 @@ impl MemoryJournal {
                 addresses: BTreeMap::new(),
                 api_keys: Vec::new(),
                 limits_revisions: BTreeMap::new(),
+                restores: Vec::new(),
                 credentials: BTreeMap::new(),
                 prices: BTreeMap::new(),
                 refusals: Vec::new(),

@@ -59,6 +59,7 @@ pub fn claim() -> ClaimBuilder {
             tokens: 100,
             limits: Limits::default(),
             limits_revision: None,
+            unknown_until: None,
             time: TIME,
             owner: Owner { claim: CLAIM, node: node("a") },
             lease: Lease { node: node("a"), ends_at: NOW.after(LEASE) },
@@ -97,6 +98,13 @@ impl ClaimBuilder {
     #[must_use]
     pub const fn limits_revision(mut self, revision: u64) -> Self {
         self.claim.limits_revision = Some(revision);
+        self
+    }
+
+    /// End of the window of a restore.
+    #[must_use]
+    pub const fn unknown_until(mut self, until: Option<Timestamp>) -> Self {
+        self.claim.unknown_until = until;
         self
     }
 

@@ -33,6 +33,7 @@ pub(crate) const ROWS: [(Code, &str, u16, &str, bool); 35] = [
     (Code::HeadersTooLarge, "headers_too_large", 431, "invalid_request_error", false),
     (Code::IdempotencyKeyConflict, "idempotency_key_conflict", 409, "idempotency_error", false),
     (Code::OperationInProgress, "operation_in_progress", 409, "idempotency_error", true),
+    (Code::LedgerRestored, "ledger_restored", 409, "idempotency_error", true),
     (Code::ResultExpired, "result_expired", 410, "idempotency_error", false),
     (Code::ResultSealed, "result_sealed", 410, "idempotency_error", false),
     (Code::ProviderRefused, "provider_refused", 422, "invalid_request_error", false),
@@ -151,7 +152,10 @@ impl ExpectedError {
         assert_eq!(members(&body), ["error"]);
         let error = &body["error"];
         // Where the outcome is still to be confirmed nobody knows what it will cost.
-        let is_open = matches!(self.code, Code::OperationInProgress | Code::StorageUnavailable);
+        let is_open = matches!(
+            self.code,
+            Code::OperationInProgress | Code::LedgerRestored | Code::StorageUnavailable
+        );
         let (charge, meters) = match (&self.bill, self.charged) {
             (Some((charge, meters)), _) => (json!(charge), meters.clone()),
             (None, Some(charge)) => (json!(charge), Value::Null),

@@ -57,7 +57,7 @@ const EXAMPLES: &[[&str; 2]] = &[
     ["holdfast backup /var/backups/holdfast.db", "holdfast backup monday.db --json"],
     [
         "holdfast restore --check /var/backups/holdfast.db",
-        "holdfast restore /var/backups/holdfast.db",
+        "holdfast restore /var/backups/holdfast.db --window 48h",
     ],
     ["holdfast completions bash", "holdfast completions zsh"],
     ["holdfast manual /usr/share/man/man1", "holdfast manual ."],

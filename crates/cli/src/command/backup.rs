@@ -4,7 +4,10 @@
 //! ```text
 //! backup    database    ─▶ FILE         server.secret ─▶ FILE.secret    (where none is configured)
 //! restore   FILE, verified ─▶ database  FILE.secret   ─▶ server.secret
+//! declare   database, put back by other means
 //! ```
+//!
+//! A restored database has a mark with the rule for request keys that the copy does not know, before it has its name.
 //!
 //! A backup does not check the schema: it is made before a migration, by the installed version. A restore goes back
 //! in time, and reports that. Neither writes over an existing file.
@@ -16,8 +19,10 @@ use std::time::Instant;
 
 use anyhow::{Context, anyhow, bail};
 use holdfast_config::Config;
+use holdfast_domain::Restores as _;
 use holdfast_domain::admin::Directory as _;
 use holdfast_domain::admin::listing::{OperationFilter, Order, PageRequest};
+use holdfast_domain::restore::{Restore, UnknownKeys};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_store::backup::{self, CopyReport, LastOperation};
 use holdfast_store::verify::AuditOptions;
@@ -51,6 +56,41 @@ struct RestoreView<'a> {
     found: &'a VerificationView,
     last_operation: Option<LastOperationView>,
     restored_to: Option<PathBuf>,
+    #[serde(flatten)]
+    restore: Option<MarkView>,
+}
+
+/// The mark of a restored database.
+#[derive(Debug, Serialize)]
+struct MarkView {
+    restored_at: String,
+    unknown_until: String,
+}
+
+impl From<Restore> for MarkView {
+    fn from(restore: Restore) -> Self {
+        let Restore { restored_at, unknown_until } = restore;
+        Self { restored_at: rfc3339(restored_at), unknown_until: rfc3339(unknown_until) }
+    }
+}
+
+impl MarkView {
+    fn fields(&self) -> [(&'static str, String); 2] {
+        [("restored_at", self.restored_at.clone()), ("unknown_until", self.unknown_until.clone())]
+    }
+
+    /// Notes the rule for unknown request keys, for the operator who informs callers.
+    fn note(&self) {
+        let Self { restored_at, unknown_until } = self;
+        note(&if restored_at == unknown_until {
+            "request keys that this ledger does not know run at once, and may run and be charged a second time".to_owned()
+        } else {
+            format!(
+                "until {unknown_until} request keys that this ledger does not know are refused for API keys of before \
+                 {restored_at}; an API key that is issued now runs at once"
+            )
+        });
+    }
 }
 
 impl From<LastOperation> for LastOperationView {
@@ -113,9 +153,17 @@ pub(super) async fn check(output: Output, config: &Config, file: &Path) -> Resul
 }
 
 /// Verifies a copy and puts it at the path of the configured database.
-pub(super) async fn restore(output: Output, config: &Config, file: &Path) -> Result {
+pub(super) async fn restore(
+    output: Output,
+    config: &Config,
+    file: &Path,
+    unknown: UnknownKeys,
+) -> Result {
     const NOTHING_DONE: &str = "nothing was restored";
-    let database = database_file(config, "restore it with pg_restore")?;
+    let database = database_file(
+        config,
+        "restore it with pg_restore, and declare that with `holdfast restore --declare`",
+    )?;
     // Held until the end: no gateway begins on half a database.
     let _nobody_serves = ServeLock::take(&config.database).context(NOTHING_DONE)?;
     let (audited, last) = audit(output, config, file).await?;
@@ -127,12 +175,24 @@ pub(super) async fn restore(output: Output, config: &Config, file: &Path) -> Res
     let from = secret_of(file);
     let folder = config.database.folder().filter(|_folder| config.server.secrets.is_empty());
     let secret = folder.map(|folder| folder.join(secret::FILE_NAME)).filter(|_to| from.exists());
-    backup::copy(file, database, progress()).await.context(NOTHING_DONE)?;
+    let copied = backup::restore(file, database, unknown, progress()).await;
+    let copied = copied.context(NOTHING_DONE)?;
     let put = secret.map_or(Ok(()), |to| put_secret(&from, &to));
     // Taken back: a database whose secret is missing lets no caller in, and a second `restore`
     // refuses to write over it.
     put.map_err(|error| removed(database, error).context(NOTHING_DONE))?;
-    print(output, &audited, last, Some(database.to_owned()))
+    print(output, &audited, last, Some((database.to_owned(), copied.restore)))
+}
+
+/// Marks the configured database, which other means have put back.
+pub(super) async fn declare(output: Output, config: &Config, unknown: UnknownKeys) -> Result {
+    super::with_store(config, async |store| {
+        let restore = store.declare(unknown).await.context("nothing was declared")?;
+        let view = MarkView::from(restore);
+        view.note();
+        output.object(&view, &view.fields())
+    })
+    .await
 }
 
 /// The failure, after which the copy is of no use and goes.
@@ -223,12 +283,15 @@ fn print(
     output: Output,
     audited: &AuditReport,
     last: Option<LastOperation>,
-    restored_to: Option<PathBuf>,
+    restored: Option<(PathBuf, Option<Restore>)>,
 ) -> Result {
     let last = last.map(LastOperationView::from);
+    let (restored_to, restore) = restored.unzip();
+    let restore = restore.flatten().map(MarkView::from);
     let mut fields = audited.fields.clone();
     fields.push(("last_operation", last_text(last.as_ref())));
     fields.push(("restored_to", shown(restored_to.as_deref())));
+    fields.extend(restore.iter().flat_map(MarkView::fields));
     let since = last.as_ref().map_or_else(
         || "this copy knows no request key: every key".to_owned(),
         |last| {
@@ -236,8 +299,11 @@ fn print(
             format!("no request key that was first used after {moment} is in this copy: such a key")
         },
     );
-    note(&format!("{since} runs anew and is charged anew, so tell callers that theirs are void"));
-    let view = RestoreView { found: &audited.view, last_operation: last, restored_to };
+    note(&format!("{since} may have run and been charged, so inform its caller"));
+    if let Some(restore) = &restore {
+        restore.note();
+    }
+    let view = RestoreView { found: &audited.view, last_operation: last, restored_to, restore };
     output.object(&view, &fields)?;
     audited.outcome()
 }

@@ -3,8 +3,9 @@
 //!
 //! ```text
 //!      event      guard                               row after   hold
-//! T1   Claim      no row; own lease live              leased      taken
-//! T7   Claim      open, same request, not too soon    leased      taken anew, generation + 1
+//! T1   Claim      no row; no window; own lease live   leased      taken
+//! T7   Claim      open, same request, no window,      leased      taken anew, generation + 1
+//!                 not too soon
 //! T2   Finish     leased, and the claim is mine       completed   captured: charge, and rest back
 //! T2a  Record     as T2                               recorded    stays
 //! T2b  Settle     recorded; any process               completed   as T2
@@ -19,6 +20,10 @@
 //!
 //! Funds and limits are not judged here: no snapshot could promise that they are still there at the
 //! commit. A [`Transition`] carries them to the store, which judges them as it writes.
+//!
+//! The window is that of a restore ([`restore`](crate::restore)). Its claim has it from the row of its API key, so no
+//! claim outside of a window reads anything for it; the store's check of the limits' revision proves that the row has
+//! not changed since.
 //!
 //! Never: a dead owner read as *not run*; an ending refused for a limit; a reap of what is
 //! recorded; a hold or a counter that a cancel of an open operation gives back once more.
@@ -61,6 +66,9 @@ pub enum Refusal {
     /// Open, and its next generation may not begin yet: see [`Operation::reopens_in`].
     #[error("the operation was reopened too often to be reopened now")]
     TooSoon,
+    /// The ledger was restored, and the key is unknown or open in the copy: it may have run since the copy was made.
+    #[error("the ledger was restored, and the key may have run before")]
+    LedgerRestored,
     /// Lease of the claiming process is not live: it must not start anything.
     #[error("this node's lease is not live")]
     LeaseLost,
@@ -153,6 +161,7 @@ pub fn decide(snapshot: &Snapshot, event: Event) -> Result<Transition, Refusal> 
 
 /// T1: no row yet.
 fn admit(claim: Box<Claim>, now: Timestamp) -> Result<Transition, Refusal> {
+    refuse_within_window(&claim, now)?;
     // What is leased through a dead lease is anybody's to reap: begin nothing under one.
     if !claim.lease.is_live(&claim.owner.node, now) {
         return Err(Refusal::LeaseLost);
@@ -210,6 +219,8 @@ fn reopen(operation: &Operation, claim: Box<Claim>, now: Timestamp) -> Result<Tr
     if operation.owner.claim == claim.owner.claim {
         return Err(Refusal::ClaimUsed);
     }
+    // The copy has it as not run: a later generation may have run, and be lost.
+    refuse_within_window(&claim, now)?;
     if !claim.lease.is_live(&claim.owner.node, now) {
         return Err(Refusal::LeaseLost);
     }
@@ -224,6 +235,14 @@ fn reopen(operation: &Operation, claim: Box<Claim>, now: Timestamp) -> Result<Tr
         // The rest comes from the row: id, API key and wallet do not change with the generation.
         ..unmoved(operation, Effect::Reopen(Box::new(start(claim))))
     })
+}
+
+/// Refuses a new run of an API key whose request keys a restore may have lost.
+fn refuse_within_window(claim: &Claim, now: Timestamp) -> Result<(), Refusal> {
+    if claim.unknown_until.is_some_and(|until| now < until) {
+        return Err(Refusal::LedgerRestored);
+    }
+    Ok(())
 }
 
 fn start(claim: Box<Claim>) -> GenerationStart {

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::model::{ModelAlias, PublicModelId};
 use crate::price::PriceVersion;
 use crate::usage::MeterReading;
-use crate::{ApiKeyId, ClaimId, Micros, RequestKey, WalletId};
+use crate::{ApiKeyId, ClaimId, Micros, RequestKey, Timestamp, WalletId};
 
 /// Event that changes an operation. The numbers are those of the table of transitions in
 /// `docs/explanation/operation-lifecycle.md`.
@@ -88,6 +88,8 @@ pub struct Claim {
     pub limits: Limits,
     /// Revision of the wallet's limits that those were read at; `None`: it is not compared.
     pub limits_revision: Option<u64>,
+    /// End of the window of a restore, within which no unknown key of this API key runs; `None` outside of one.
+    pub unknown_until: Option<Timestamp>,
     /// Span from admission to the deadline.
     pub time: Duration,
     /// Claiming task: a claim id that was never offered for another generation.
@@ -135,6 +137,7 @@ impl Claim {
             tokens: 0,
             limits: Limits::default(),
             limits_revision: None,
+            unknown_until: None,
             time,
             owner: Owner { claim, node: lease.node.clone() },
             lease,
@@ -145,6 +148,13 @@ impl Claim {
     #[must_use]
     pub const fn limited(mut self, limits: Limits, revision: u64, tokens: u64) -> Self {
         (self.limits, self.limits_revision, self.tokens) = (limits, Some(revision), tokens);
+        self
+    }
+
+    /// The same claim by an API key within the window of a restore; `None`: there is none.
+    #[must_use]
+    pub const fn after_restore(mut self, unknown_until: Option<Timestamp>) -> Self {
+        self.unknown_until = unknown_until;
         self
     }
 

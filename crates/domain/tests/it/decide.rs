@@ -16,13 +16,15 @@ const OTHER: ClaimId = ClaimId::from_u128(0xff);
 /// What is expected, in words: an effect, or a refusal with its first letter capital. The columns are
 /// no row, leased, recorded, open, completed, refused, abandoned.
 #[rustfmt::skip]
-const TABLE: [(&str, [&str; 7]); 28] = [
+const TABLE: [(&str, [&str; 7]); 30] = [
     ("claim",                  ["admit",     "Leased",       "Recorded",     "reopen",       "Ended",        "Ended",        "Ended"]),
     ("claim, other request",   ["admit",     "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest"]),
     ("claim, own lease dead",  ["LeaseLost", "Leased",       "Recorded",     "LeaseLost",    "Ended",        "Ended",        "Ended"]),
     ("claim, both of these",   ["LeaseLost", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest", "OtherRequest"]),
     ("claim, id used",         ["admit",     "Leased",       "Recorded",     "ClaimUsed",    "Ended",        "Ended",        "Ended"]),
     ("claim, too soon",        ["admit",     "Leased",       "Recorded",     "TooSoon",      "Ended",        "Ended",        "Ended"]),
+    ("claim, in a window",     ["LedgerRestored", "Leased",  "Recorded",     "LedgerRestored", "Ended",      "Ended",        "Ended"]),
+    ("claim, window over",     ["admit",     "Leased",       "Recorded",     "reopen",       "Ended",        "Ended",        "Ended"]),
     ("finish",                 ["Missing",   "complete",     "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
     ("finish by another",      ["Missing",   "NotOwner",     "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
     ("record",                 ["Missing",   "record",       "Recorded",     "NotRunning",   "Ended",        "Ended",        "Ended"]),
@@ -148,6 +150,8 @@ fn arrange(name: &str, row: Option<Operation>) -> (Snapshot, Event) {
         "claim, other request" => claim(|claim| claim.request("another")),
         "claim, own lease dead" => dead_claim("hello"),
         "claim, both of these" => dead_claim("another"),
+        "claim, in a window" => claim(|claim| claim.unknown_until(Some(NOW.after(LEASE)))),
+        "claim, window over" => claim(|claim| claim.unknown_until(Some(NOW))),
         "claim, id used" => claim(|claim| claim.claim_id(CLAIM)),
         "finish" => Event::Finish(finish(CLAIM)),
         "finish by another" => Event::Finish(finish(OTHER)),

@@ -10,7 +10,7 @@ use holdfast_domain::admin::{
     AccountAction, AccountReceipt, AccountRefusal, NewPosting, ResourceId, WalletAction,
     WalletRecord,
 };
-use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Statistics, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Restores, Statistics, Wallets};
 use holdfast_testkit::commands::CommandResult;
 use holdfast_testkit::laws::{Commands, Lists, Stores};
 
@@ -52,6 +52,10 @@ impl Stores for TinyJournal {
     }
 
     fn refused_requests(&self) -> Option<&dyn RefusedRequests> {
+        None
+    }
+
+    fn restores(&self) -> Option<&dyn Restores> {
         None
     }
 

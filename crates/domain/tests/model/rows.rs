@@ -221,6 +221,7 @@ impl Rows {
             tokens: u64::from(TOKENS),
             limits: self.limits,
             limits_revision: None,
+            unknown_until: None,
             time: TIME,
             lease: Lease { node: owner.node.clone(), ends_at: LEASED_UNTIL },
             owner,

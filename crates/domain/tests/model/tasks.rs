@@ -232,6 +232,7 @@ impl Explorer {
                 Refusal::OtherRequest
                 | Refusal::ClaimUsed
                 | Refusal::TooSoon
+                | Refusal::LedgerRestored
                 | Refusal::LeaseLost
                 | Refusal::NotRunning
                 | Refusal::NotOwner

@@ -145,6 +145,7 @@ mod tests {
             api_key,
             currency,
             limits_revision: 0,
+            unknown_until: None,
             wallet_name,
             is_wallet_suspended,
             keys,

@@ -121,6 +121,7 @@ impl Front {
         let lease = self.membership.node.lease();
         let claim = Claim::new(key, binding, terms, ClaimId::from(Uuid::new_v4()), lease)
             .limited(caller.api_key.grant.limits, caller.limits_revision, tokens)
+            .after_restore(caller.unknown_until)
             .by_alias(request_body.alias.clone());
         let (written, model) = (Arc::clone(request), Arc::clone(model));
         let (request, written) = match reduced {

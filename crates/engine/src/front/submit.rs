@@ -167,8 +167,8 @@ impl Front {
         }
         if context.mode == RunMode::ReplayOnly {
             let RequestBody { request, body, .. } = request_body;
-            let found =
-                Box::pin(self.refuse(context, Some(request), body, RequestFailure::NotBound));
+            let unbound = self.unbound(&context.caller);
+            let found = Box::pin(self.refuse(context, Some(request), body, unbound));
             return ControlFlow::Break(found.await);
         }
         let (prepared, route_plan) = match self.prepare_claim(context, &request_body) {
@@ -282,6 +282,16 @@ impl Front {
         ControlFlow::Break(reply)
     }
 
+    /// Failure of a request that may not run, under a key without an answer: after a restore it is not known that
+    /// nothing ran.
+    fn unbound(&self, caller: &Caller) -> RequestFailure {
+        let now = self.membership.node.now();
+        match caller.unknown_until.filter(|until| now < *until) {
+            until @ Some(_) => RequestFailure::LedgerRestored { until },
+            None => RequestFailure::NotBound,
+        }
+    }
+
     /// Answers a request that today's rules refuse: with the operation's answer if its key is bound to it, else, or
     /// if the operation is open, with the refusal.
     async fn refuse(
@@ -379,6 +389,7 @@ fn for_mode(mut reply: Reply, mode: RunMode) -> Reply {
         RequestFailure::TooManyWaiters
         | RequestFailure::TooManyResults(_)
         | RequestFailure::OtherRequest
+        | RequestFailure::LedgerRestored { .. }
         | RequestFailure::InProgress(_)
         | RequestFailure::OutcomeUnknown(_)
         | RequestFailure::CancelledUnrun(_)

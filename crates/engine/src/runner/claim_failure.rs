@@ -86,6 +86,9 @@ fn failure_of_claim(
             return RequestFailure::LimitReached(*reached);
         }
         ClaimError::Commit(CommitError::Overloaded) => return RequestFailure::Overloaded,
+        ClaimError::LedgerRestored => {
+            return RequestFailure::LedgerRestored { until: prepared.claim.unknown_until };
+        }
         ClaimError::Commit(CommitError::TooLarge) | ClaimError::Misjudged(_) => {
             RequestFailure::Internal(None)
         }

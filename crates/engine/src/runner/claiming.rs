@@ -3,6 +3,10 @@
 //! A caller is remembered for some seconds, and its limits with it. A claim by limits that were edited meanwhile is
 //! refused: it would reserve nothing of a counter that the edit has begun. The caller is then read again, and the
 //! claim offered under the new limits.
+//!
+//! A restore that was declared meanwhile is noticed in the same way, at the cost of no instruction of its own: it moves
+//! the revision of every wallet's limits, and the caller that is read again has the window. Within a window the claim
+//! reads its row first (`Conduct::claim`).
 
 use holdfast_domain::ErrorChain;
 use holdfast_domain::conduct::{ClaimError, ClaimOffer, ClaimOutcome};
@@ -54,6 +58,7 @@ impl Runner {
                 Ok(caller) => {
                     prepared.claim.limits = caller.api_key.grant.limits;
                     prepared.claim.limits_revision = Some(caller.limits_revision);
+                    prepared.claim.unknown_until = caller.unknown_until;
                     context.caller = caller;
                 }
                 Err(error) => {

@@ -323,7 +323,13 @@ impl ApiKeys for Store {
         let keys = self.journal.all_api_keys().await;
         let api_key = keys.into_iter().find(|key| key.id == credential.api_key).unwrap();
         let limits_revision = self.journal.limits_revision(api_key.wallet);
-        Ok(Some(KnownCredential { credential, api_key, limits_revision, now: self.journal.now() }))
+        Ok(Some(KnownCredential {
+            credential,
+            api_key,
+            limits_revision,
+            unknown_until: None,
+            now: self.journal.now(),
+        }))
     }
 
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {

@@ -148,7 +148,8 @@ fn judge_code(ask: Ask, code: Code, echo: Echo) -> Verdict {
             (Ask::First, Echo::Absent | Echo::Relayed) | (Ask::Again, _) => UNKNOWN,
         },
         Code::RateLimitExceeded => not_run(ask, echo, RateLimited).unwrap_or(AGAIN),
-        Code::UpstreamUnavailable | Code::Overloaded => {
+        // At the first attempt the key is as new as it looks there.
+        Code::UpstreamUnavailable | Code::Overloaded | Code::LedgerRestored => {
             not_run(ask, echo, Overloaded).unwrap_or(AGAIN)
         }
         Code::Draining
@@ -245,9 +246,10 @@ mod tests {
             | Code::ModelNotAllowed
             | Code::ModelNotFound
             | Code::InvalidApiKey => ["T3", "T5"],
-            Code::RateLimitExceeded | Code::UpstreamUnavailable | Code::Overloaded => {
-                ["T3", "again"]
-            }
+            Code::RateLimitExceeded
+            | Code::UpstreamUnavailable
+            | Code::Overloaded
+            | Code::LedgerRestored => ["T3", "again"],
             Code::ContextLengthExceeded | Code::ProviderRefused => ["T4", "T4"],
             Code::InvalidJson
             | Code::InvalidValue

@@ -6,10 +6,11 @@ use async_trait::async_trait;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::limits::{Counter, CounterReadings};
 use holdfast_domain::ports::{CounterSnapshot, KnownCredential, Unavailable};
-use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId};
+use holdfast_domain::{ApiKeyId, ApiKeys, CredentialId, Timestamp};
 use sea_orm::{QueryResult, Statement, Value};
 
 use crate::error::unavailable;
+use crate::rows::restore::LAST_WINDOW;
 use crate::rows::{self, BadRow, Cells, FromCells, Row as _};
 use crate::schema::blob;
 use crate::store::Store;
@@ -30,15 +31,20 @@ impl ApiKeys for Store {
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
         let sql = format!(
             "SELECT {}, {}, {},
-             (SELECT w.limits_revision FROM wallets AS w WHERE w.id = k.wallet_id) FROM credentials AS c
+             (SELECT w.limits_revision FROM wallets AS w WHERE w.id = k.wallet_id), {} FROM credentials AS c
              JOIN api_keys AS k ON k.id = c.api_key_id WHERE c.id = $1",
             self.dialect().clock(),
             rows::CREDENTIAL,
-            ApiKey::COLUMNS
+            ApiKey::COLUMNS,
+            LAST_WINDOW
         );
         let rows = self.quick_query(&sql, [blob(id.to_bytes())]).await?;
         let known = rows.first().map(known).transpose().map_err(unavailable)?;
-        Ok(known.map(|known| KnownCredential { now: self.seen(known.now), ..known }))
+        Ok(known.map(|known| {
+            let now = self.seen(known.now);
+            let unknown_until = known.unknown_until.filter(|until| *until > now);
+            KnownCredential { unknown_until, now, ..known }
+        }))
     }
 
     async fn counters(&self, api_key: ApiKeyId) -> Result<CounterSnapshot, Unavailable> {
@@ -66,7 +72,7 @@ impl ApiKeys for Store {
 }
 
 impl Store {
-    /// An API key, with the revision of its wallet's limits in the same read.
+    /// An API key, with the revision of its wallet's limits and the window of a restore in the same read.
     ///
     /// # Errors
     ///
@@ -74,19 +80,35 @@ impl Store {
     pub async fn api_key_at_revision(
         &self,
         id: ApiKeyId,
-    ) -> Result<Option<(ApiKey, u64)>, Unavailable> {
+    ) -> Result<Option<ApiKeyReading>, Unavailable> {
         let sql = format!(
-            "SELECT {}, (SELECT w.limits_revision FROM wallets AS w WHERE w.id = k.wallet_id)
+            "SELECT {}, {}, (SELECT w.limits_revision FROM wallets AS w WHERE w.id = k.wallet_id), {LAST_WINDOW}
              FROM api_keys AS k WHERE k.id = $1",
+            self.dialect().clock(),
             ApiKey::COLUMNS
         );
         let rows = self.quick_query(&sql, [blob(id.to_bytes())]).await?;
-        let read = |row: &QueryResult| -> Result<(ApiKey, u64), BadRow> {
+        let read = |row: &QueryResult| -> Result<ApiKeyReading, BadRow> {
             let mut cells = Cells::new(row);
-            Ok((ApiKey::from_cells(&mut cells)?, cells.small()?))
+            let now = self.seen(cells.timestamp()?);
+            let api_key = ApiKey::from_cells(&mut cells)?;
+            let limits_revision = cells.small()?;
+            let unknown_until = cells.opt_timestamp()?.filter(|until| *until > now);
+            Ok(ApiKeyReading { api_key, limits_revision, unknown_until })
         };
         rows.first().map(read).transpose().map_err(unavailable)
     }
+}
+
+/// An API key with all of one read that a claim carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKeyReading {
+    /// The key.
+    pub api_key: ApiKey,
+    /// Revision of the limits of its wallet's API keys.
+    pub limits_revision: u64,
+    /// End of the window of a restore that lost request keys of the key, if one is open.
+    pub unknown_until: Option<Timestamp>,
 }
 
 fn known(row: &QueryResult) -> Result<KnownCredential, BadRow> {
@@ -94,5 +116,6 @@ fn known(row: &QueryResult) -> Result<KnownCredential, BadRow> {
     let now = cells.timestamp()?;
     let credential = rows::credential(&mut cells)?;
     let api_key = ApiKey::from_cells(&mut cells)?;
-    Ok(KnownCredential { credential, api_key, limits_revision: cells.small()?, now })
+    let (limits_revision, unknown_until) = (cells.small()?, cells.opt_timestamp()?);
+    Ok(KnownCredential { credential, api_key, limits_revision, unknown_until, now })
 }

@@ -228,6 +228,13 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         // Statistics of attempts: latencies and notes of failures are lost, and no money is.
         loss: &[],
     },
+    Migration {
+        version: 25,
+        name: "restores",
+        texts: [files!("sqlite/0025_restores"), files!("postgres/0025_restores")],
+        // Without the window of one, request keys run that may have run before.
+        loss: &[LostTable { table: "restores", nouns: ["restore", "restores"] }],
+    },
 ];
 
 /// Schema of all migrations together, for tests that read it without a store.

@@ -82,11 +82,19 @@ impl Tx for FileTx<'_> {
     }
 
     async fn execute(&mut self, statement: Statement) -> Result<(), WriteError> {
-        let mut prepared = self.transaction.prepare_cached(&statement.sql)?;
-        bind(&mut prepared, &statement)?;
-        prepared.raw_execute()?;
-        Ok(())
+        execute(self.transaction, &statement)
     }
+}
+
+/// Runs a statement that is written for both databases.
+pub(super) fn execute(
+    transaction: &Transaction<'_>,
+    statement: &Statement,
+) -> Result<(), WriteError> {
+    let mut prepared = transaction.prepare_cached(&statement.sql)?;
+    bind(&mut prepared, statement)?;
+    prepared.raw_execute()?;
+    Ok(())
 }
 
 /// Binds `$1`, `$2` and so on by their names: their places are those of their first use.

@@ -12,6 +12,9 @@
 //! it in this process. A copy is never written over an existing file, nor next to the log of an earlier one, whose
 //! commits SQLite would replay into it. No half of a copy keeps the name: a failure removes both files, and a
 //! killed process leaves FILE empty.
+//!
+//! A copy that is to be served is marked as a restore before it gets its name: no process ever serves one without the
+//! mark.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -21,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdfast_domain::ports::Cause;
+use holdfast_domain::restore::{Restore, UnknownKeys};
 use holdfast_domain::{OperationId, Timestamp};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
@@ -28,7 +32,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row};
 use crate::error::ConnectError;
 use crate::error::LockError;
 use crate::lock;
-use crate::sqlite::connect;
+use crate::rows::{Cells, restore};
+use crate::schema::Dialect;
+use crate::sqlite::write_task::WriteError;
+use crate::sqlite::{administration, connect};
 
 /// Pages that are copied between two words of progress: 8 MiB at 4 KiB a page.
 const STEP: i32 = 2_048;
@@ -46,6 +53,8 @@ pub struct CopyReport {
     pub credentials: u64,
     /// The newest operation of the copy; none in a ledger without any.
     pub last: Option<LastOperation>,
+    /// Restore that the copy was marked with; none in a copy that is not to be served.
+    pub restore: Option<Restore>,
 }
 
 /// The newest operation of a copy: later operations are not in it.
@@ -81,6 +90,9 @@ pub enum CopyError {
     /// The source was not read, or the copy has no room.
     #[error("{0} was not copied to {1}")]
     Pages(PathBuf, PathBuf, #[source] Cause),
+    /// The copy was not marked as a restore.
+    #[error("{0} was not marked as a restore")]
+    Mark(PathBuf, #[source] Cause),
 }
 
 /// Copies a database file as it is at one moment, during writes of other processes, and reports the progress after
@@ -96,15 +108,43 @@ pub async fn copy(
     to: &Path,
     tell: impl FnMut(u64, u64) + Send + 'static,
 ) -> Result<CopyReport, CopyError> {
+    copy_as(from, to, None, tell).await
+}
+
+/// Copies a database file, and marks the copy as a restore with this rule for unknown request keys. Else as [`copy`].
+///
+/// # Errors
+///
+/// As those of [`copy`], or if the copy cannot be marked.
+pub async fn restore(
+    from: &Path,
+    to: &Path,
+    unknown: UnknownKeys,
+    tell: impl FnMut(u64, u64) + Send + 'static,
+) -> Result<CopyReport, CopyError> {
+    copy_as(from, to, Some(unknown), tell).await
+}
+
+async fn copy_as(
+    from: &Path,
+    to: &Path,
+    unknown: Option<UnknownKeys>,
+    tell: impl FnMut(u64, u64) + Send + 'static,
+) -> Result<CopyReport, CopyError> {
     connect::check_library().map_err(CopyError::Library)?;
     lock::hold(from, None).map_err(CopyError::Names)?;
     let (from, to) = (from.to_owned(), to.to_owned());
     let failed = (from.clone(), to.clone());
-    let copied = tokio::task::spawn_blocking(move || copy_named(&from, &to, tell)).await;
+    let copied = tokio::task::spawn_blocking(move || copy_named(&from, &to, unknown, tell)).await;
     copied.map_err(|error| CopyError::Pages(failed.0, failed.1, Box::new(error)))?
 }
 
-fn copy_named(from: &Path, to: &Path, tell: impl FnMut(u64, u64)) -> Result<CopyReport, CopyError> {
+fn copy_named(
+    from: &Path,
+    to: &Path,
+    unknown: Option<UnknownKeys>,
+    tell: impl FnMut(u64, u64),
+) -> Result<CopyReport, CopyError> {
     let logs = LOGS.map(|suffix| beside(to, suffix));
     // Looked at by name: a link that leads nowhere is in the way as well.
     if let Some(log) = logs.into_iter().find(|log| log.symlink_metadata().is_ok()) {
@@ -113,7 +153,7 @@ fn copy_named(from: &Path, to: &Path, tell: impl FnMut(u64, u64)) -> Result<Copy
     // Empty: taken before any page is copied, so that of two copies one is refused at once.
     create(to, OpenOptions::new().create_new(true))?;
     let partial = beside(to, ".partial");
-    let copied = copy_claimed(from, to, &partial, tell);
+    let copied = copy_claimed(from, to, &partial, unknown, tell);
     if copied.is_err() {
         // As far as they exist: the failure is reported, and its remains are named there.
         fs::remove_file(&partial).ok();
@@ -126,6 +166,7 @@ fn copy_claimed(
     from: &Path,
     to: &Path,
     partial: &Path,
+    unknown: Option<UnknownKeys>,
     tell: impl FnMut(u64, u64),
 ) -> Result<CopyReport, CopyError> {
     // A file of a killed process with the same name has no owner. Created anew rather than written over: a file
@@ -134,7 +175,12 @@ fn copy_claimed(
     create(partial, OpenOptions::new().create_new(true))?;
     let pages =
         |error: rusqlite::Error| CopyError::Pages(from.to_owned(), to.to_owned(), Box::new(error));
-    let report = copy_pages(from, partial, tell).map_err(pages)?;
+    let mut report = copy_pages(from, partial, tell).map_err(pages)?;
+    if let Some(unknown) = unknown {
+        let marked = mark(partial, unknown);
+        let marked = marked.map_err(|error| CopyError::Mark(to.to_owned(), Box::new(error)))?;
+        report.restore = Some(marked);
+    }
     let bytes = keep(partial, to).map_err(|error| CopyError::File(to.to_owned(), error))?;
     Ok(CopyReport { bytes, ..report })
 }
@@ -165,7 +211,8 @@ fn copy_pages(
     let count = |row: &Row<'_>| row.get::<_, i64>(0);
     let credentials = snapshot.query_row("SELECT count(*) FROM credentials", [], count)?;
     let credentials = u64::try_from(credentials).unwrap_or_default();
-    let report = CopyReport { bytes: 0, credentials, last: last_operation(&snapshot)? };
+    let report =
+        CopyReport { bytes: 0, credentials, last: last_operation(&snapshot)?, restore: None };
     let backup = Backup::new(&snapshot, &mut target)?;
     loop {
         let step = backup.step(STEP)?;
@@ -182,6 +229,24 @@ fn copy_pages(
             }
         }
     }
+}
+
+/// Marks a copy that has no name yet.
+fn mark(partial: &Path, unknown: UnknownKeys) -> Result<Restore, WriteError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut connection = Connection::open_with_flags(partial, flags)?;
+    // The file is renamed: no commit may stay in a log of its earlier name.
+    connection.pragma_update(None, "journal_mode", "DELETE")?;
+    let transaction = connection.transaction()?;
+    let clock = format!("SELECT {}", Dialect::Sqlite.clock());
+    let now = transaction.query_row(&clock, [], |row| row.get(0)).map(Timestamp::from_micros)?;
+    for statement in restore::declaration(Dialect::Sqlite, unknown, now) {
+        administration::execute(&transaction, &statement)?;
+    }
+    let restore = transaction
+        .query_row(restore::NEWEST, [], |row| Ok(restore::restore(&mut Cells::written(row))))??;
+    transaction.commit()?;
+    Ok(restore)
 }
 
 fn busy() -> rusqlite::ffi::Error {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use holdfast_domain::admin::RefusedRequests;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Statistics, Wallets};
+use holdfast_domain::{ApiKeys, Journal, Nodes, Prices, Restores, Statistics, Wallets};
 use holdfast_store::{DatabaseUrl, OpenError, Options, ServeLock, Store, migrate};
 use holdfast_testkit::laws::{Commands, Lists, Stores};
 use tempfile::TempDir;
@@ -155,6 +155,10 @@ impl Stores for Scratch {
     }
 
     fn refused_requests(&self) -> Option<&dyn RefusedRequests> {
+        Some(&self.store)
+    }
+
+    fn restores(&self) -> Option<&dyn Restores> {
         Some(&self.store)
     }
 

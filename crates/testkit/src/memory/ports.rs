@@ -88,7 +88,8 @@ impl ApiKeys for MemoryJournal {
             let api_key = state.api_keys.iter().find(|key| key.id == credential.api_key)?;
             let (credential, api_key) = (credential.clone(), api_key.clone());
             let limits_revision = state.limits_revision(api_key.wallet);
-            Some(KnownCredential { credential, api_key, limits_revision, now })
+            let unknown_until = state.unknown_until(api_key.created_at);
+            Some(KnownCredential { credential, api_key, limits_revision, unknown_until, now })
         });
         Ok(known)
     }

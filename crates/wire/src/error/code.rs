@@ -297,6 +297,16 @@ codes! {
         message: "This operation still runs. Send the same request with the same Idempotency-Key \
             again later: it will not run twice.",
     }
+    LedgerRestored {
+        cause: "The ledger was restored from a backup that does not know the key, or has it as not run, and the API \
+            key is older than the restore: the key may have run before. Nothing ran now and nothing is bound.",
+        // The copy has forgotten what the key may have cost.
+        label: "ledger_restored", status: 409, kind: IDEMPOTENCY, retry: true,
+        key: Unsure, is_charge_known: false, param: None,
+        message: "The ledger was restored from a backup that does not know this Idempotency-Key: the request may \
+            have run before. Nothing ran now. Send it again later with the same key, or ask the operator for a new \
+            API key, under which it runs at once.",
+    }
     ResultExpired {
         cause: "The operation completed and its answer is no longer kept.",
         label: "result_expired", status: 410, kind: IDEMPOTENCY, retry: false,

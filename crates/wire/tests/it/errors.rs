@@ -161,7 +161,10 @@ fn a_charge_that_is_not_known_is_not_told() {
     for code in Code::ALL {
         let is_unknown = matches!(
             code,
-            Code::OperationInProgress | Code::StorageUnavailable | Code::GatewayUnreachable
+            Code::OperationInProgress
+                | Code::LedgerRestored
+                | Code::StorageUnavailable
+                | Code::GatewayUnreachable
         );
         let told = body(&ErrorBody::new(code));
         let charge = told["error"].get("charged_micros");

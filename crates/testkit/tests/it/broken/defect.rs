@@ -188,6 +188,15 @@ defects! {
     /// Lists are of all wallets.
     WalletsAreNotFiltered breaks "refusals::refused_requests_are_found_and_filtered";
 
+    /// API keys are read without the window of a restore.
+    WindowsAreForgotten breaks "restores::no_unknown_key_runs_within_a_window";
+    /// A claim passes that was made before a restore.
+    RestoresAreOverlooked breaks "restores::a_claim_that_was_made_before_a_restore_is_refused";
+    /// The window of a restore stays open.
+    WindowsNeverEnd breaks "restores::a_window_ends_by_the_clock_of_the_store";
+    /// Unknown keys are allowed, and an earlier window stays open.
+    AllowedWindowsStay breaks "restores::unknown_keys_that_are_allowed_end_every_window";
+
     /// A read shows the owner's lease only while it is the owner's.
     SupersededLeasesAreHidden breaks "upkeep::a_load_shows_the_owners_lease";
     /// What is leased through an expired row is not due.

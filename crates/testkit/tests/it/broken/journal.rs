@@ -323,7 +323,9 @@ impl BrokenJournal {
                 }
                 Err(CommitError::LimitReached(reached))
             }
-            CommitError::LimitsEdited if self.has(Defect::StaleLimitsPass) => {
+            CommitError::LimitsEdited
+                if self.has(Defect::StaleLimitsPass) || self.has(Defect::RestoresAreOverlooked) =>
+            {
                 self.write(unread(again)).await
             }
             CommitError::LimitsEdited => Err(CommitError::LimitsEdited),

@@ -12,9 +12,11 @@ use holdfast_domain::ports::{
     Unavailable,
 };
 use holdfast_domain::price::PriceVersion;
+use holdfast_domain::restore::{Restore, UnknownKeys};
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
-    ApiKeyId, ApiKeys, CredentialId, NodeAddress, Nodes, PostingId, Prices, WalletId, Wallets,
+    ApiKeyId, ApiKeys, CredentialId, NodeAddress, Nodes, PostingId, Prices, Restores, Timestamp,
+    WalletId, Wallets,
 };
 use holdfast_testkit::laws::Lists;
 
@@ -77,7 +79,13 @@ impl Nodes for BrokenJournal {
 impl ApiKeys for BrokenJournal {
     async fn credential(&self, id: CredentialId) -> Result<Option<KnownCredential>, Unavailable> {
         let mut known = self.inner.credential(id).await?;
-        if let Some(KnownCredential { credential, api_key, .. }) = &mut known {
+        if let Some(KnownCredential { credential, api_key, unknown_until, .. }) = &mut known {
+            if self.has(Defect::WindowsAreForgotten) {
+                *unknown_until = None;
+            }
+            if self.has(Defect::WindowsNeverEnd) {
+                *unknown_until = Some(Timestamp::from_micros(i64::MAX));
+            }
             if self.has(Defect::LimitsAreForgotten) {
                 api_key.grant = Grant::default();
             }
@@ -107,6 +115,24 @@ impl ApiKeys for BrokenJournal {
             }
         }
         Ok(CounterSnapshot { counters, now })
+    }
+}
+
+#[async_trait]
+impl Restores for BrokenJournal {
+    async fn declare(&self, unknown: UnknownKeys) -> Result<Restore, Unavailable> {
+        let unknown = match unknown {
+            // As a window of no length, which ends no other.
+            UnknownKeys::Allow if self.has(Defect::AllowedWindowsStay) => {
+                UnknownKeys::Refuse(Duration::ZERO)
+            }
+            UnknownKeys::Refuse(_) | UnknownKeys::Allow => unknown,
+        };
+        self.inner.declare(unknown).await
+    }
+
+    async fn open_window(&self) -> Result<Option<Restore>, Unavailable> {
+        self.inner.open_window().await
     }
 }
 

@@ -1,0 +1,50 @@
+//! Restores: an older copy of the ledger that is served again.
+//!
+//! A copy knows no request key that was bound after it was made, and request keys are random: an unknown key is either
+//! new or lost, and no row shows which. A lost one may have run and been charged. So a restore opens a window:
+//!
+//! ```text
+//! copy made ───── lost keys ───── restored_at ═════ window ═════ unknown_until
+//!                                 unknown keys of the copy's API keys: refused │ run
+//!                                 API keys issued since:   run                 │ run
+//! ```
+//!
+//! The window is of the API keys that the copy knows: an API key that was issued after the restore has no lost request
+//! key. A claim carries the end of the window that its API key was read with ([`Claim`](crate::operation::Claim)), and
+//! `decide` judges it by the database's clock. A declared restore moves the revision of every wallet's limits, so that
+//! a store refuses each claim that was made of a read before it.
+//!
+//! Never: a bound key that gets another answer than before; a window that ends by a process's own clock.
+
+use std::time::Duration;
+
+use crate::Timestamp;
+
+/// Rule for request keys that a restored copy does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownKeys {
+    /// They are refused for so long.
+    Refuse(Duration),
+    /// They run at once, and windows that are open end.
+    Allow,
+}
+
+impl UnknownKeys {
+    /// Length of the window.
+    #[must_use]
+    pub const fn window(self) -> Duration {
+        match self {
+            Self::Refuse(window) => window,
+            Self::Allow => Duration::ZERO,
+        }
+    }
+}
+
+/// A restore as the ledger keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Restore {
+    /// Moment of the restore. API keys that were created later have no lost request key.
+    pub restored_at: Timestamp,
+    /// End of its window: from then on unknown request keys run.
+    pub unknown_until: Timestamp,
+}
