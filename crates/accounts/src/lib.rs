@@ -75,7 +75,9 @@ use holdfast_domain::cell::Cell;
 use holdfast_domain::debug_as;
 use holdfast_domain::ports::Pause;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_domain::{ApiKeys, CommandKey, Currency, Journal, Micros, Timestamp, Wallets};
+use holdfast_domain::{
+    ApiKeys, CommandKey, Currency, Journal, Micros, Restores, Timestamp, Wallets,
+};
 
 use uuid::Uuid;
 
@@ -126,6 +128,7 @@ pub trait Book:
     + Journal
     + RefusedRequests
     + Reports
+    + Restores
     + RouteReports
     + Sessions
     + Wallets
@@ -142,6 +145,7 @@ impl<T> Book for T where
         + Journal
         + RefusedRequests
         + Reports
+        + Restores
         + RouteReports
         + Sessions
         + Wallets
@@ -189,13 +193,15 @@ pub struct Request {
     pub reason: Option<Reason>,
     /// True if the change is judged and not made.
     pub dry_run: bool,
+    /// True if the change is made although a restored ledger may have lost that it was made before.
+    pub after_restore: bool,
 }
 
 impl Request {
     /// A request whose digest is that of these parts, such as method, path and body.
     #[must_use]
     pub fn new(key: CommandKey, parts: &[&[u8]], reason: Option<Reason>) -> Self {
-        Self { key, digest: digest(parts), canonical: None, reason, dry_run: false }
+        Self { key, digest: digest(parts), canonical: None, reason, dry_run: false, after_restore: false }
     }
 
     /// The same with the canonical digest of these parts: those of its canonical form.
@@ -352,6 +358,7 @@ impl Accounts {
             address: principal.address.clone(),
             request: request.binding(),
             reason: request.reason.as_ref().map(|reason| reason.as_str().to_owned()),
+            is_after_restore: request.after_restore,
             action,
         };
         let secret = self.writing_secret()?;

@@ -317,7 +317,8 @@ fn command(
 ) -> AccountCommand {
     let request = RequestBinding { key, digest, canonical: None };
     let (bounds, action) = (WalletBounds::DEFAULT, AccountAction::Note(note));
-    AccountCommand { actor, address, request, reason: None, bounds, action }
+    let is_after_restore = false;
+    AccountCommand { actor, address, request, reason: None, bounds, is_after_restore, action }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use holdfast_domain::admin::listing::NodeListing;
 use holdfast_domain::admin::offer::ModelOffer;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::PriceVersion;
+use holdfast_domain::restore::Restore;
 
 use crate::{Accounts, Principal, Result};
 
@@ -68,5 +69,11 @@ impl Accounts {
     pub async fn nodes(&self, principal: &Principal) -> Result<Vec<NodeListing>> {
         principal.authorize(UseCase::NodeRead)?;
         Ok(self.book.nodes().await?)
+    }
+
+    /// The restore whose window is open: until its end unknown request keys are refused.
+    pub async fn restore_window(&self, principal: &Principal) -> Result<Option<Restore>> {
+        principal.authorize(UseCase::NodeRead)?;
+        Ok(self.book.open_window().await?)
     }
 }

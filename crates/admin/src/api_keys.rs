@@ -23,7 +23,9 @@ pub(crate) use self::body::{ApiKeyBulk, ApiKeyDraft, ApiKeyEdit};
 pub(crate) use self::view::ApiKeyView;
 use self::view::{IssuedKeyView, IssuedKeysView, ListedKeyView, ShownKeyView};
 use crate::answer::{Answer, ChangeOutcome, Reply};
-use crate::description::{ApiKeyPath, ChangeHeader, DryRun, Errors, IfMatchHeader};
+use crate::description::{
+    AfterRestore, ApiKeyPath, ChangeHeader, DryRun, Errors, IfMatchHeader,
+};
 use crate::error::{Code, Problem};
 use crate::page::{List, ListPages, ListParams, PageQuery};
 use crate::request::{Caller, Change, IfMatch};
@@ -64,7 +66,7 @@ struct Filters {
 
 #[utoipa::path(
     post, path = "/api_keys", operation_id = "issue_api_key", tag = "api_keys",
-    params(ChangeHeader), request_body = ApiKeyDraft,
+    params(ChangeHeader, AfterRestore), request_body = ApiKeyDraft,
     responses((status = 201, description = "The API key.", body = IssuedKeyView), Errors)
 )]
 /// Issues an API key; its secret is shown only in this answer.
@@ -85,7 +87,7 @@ pub(crate) async fn issue(
 
 #[utoipa::path(
     post, path = "/api_keys/bulk", operation_id = "issue_api_keys", tag = "api_keys",
-    params(ChangeHeader, DryRun), request_body = ApiKeyBulk,
+    params(ChangeHeader, DryRun, AfterRestore), request_body = ApiKeyBulk,
     responses(
         (status = 201, description = "The API keys.", body = IssuedKeysView),
         (status = 200, description = "What they would be.", body = ChangeOutcome<IssuedKeysView>),

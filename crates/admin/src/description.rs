@@ -132,6 +132,23 @@ impl IntoParams for DryRun {
     }
 }
 
+/// Parameter of changes that the window of a restore keeps from being done.
+pub(crate) struct AfterRestore;
+
+impl IntoParams for AfterRestore {
+    fn into_params(_parameter_in: impl Fn() -> Option<ParameterIn>) -> Vec<Parameter> {
+        let description = "True: done although the ledger was restored and does not know the `Idempotency-Key`. \
+            Without it such a request is 409 `ledger_restored` until the window of the restore ends.";
+        let parameter = ParameterBuilder::new()
+            .name("after_restore")
+            .parameter_in(ParameterIn::Query)
+            .required(Required::False)
+            .description(Some(description))
+            .schema(Some(ObjectBuilder::new().schema_type(Type::Boolean)));
+        vec![parameter.build()]
+    }
+}
+
 /// Header of edits.
 pub(crate) struct IfMatchHeader;
 

@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::answer::{Answer, ChangeOutcome, Rehearsal, Reply};
-use crate::description::{AdjustmentPath, ChangeHeader, DepositPath, DryRun, Errors, RefundPath};
+use crate::description::{
+    AdjustmentPath, AfterRestore, ChangeHeader, DepositPath, DryRun, Errors, RefundPath,
+};
 use crate::error::{Code, Problem};
 use crate::page::{List, ListPages, ListParams, PageQuery};
 use crate::request::{Caller, Change, ChangeBody};
@@ -174,19 +176,22 @@ pub(crate) struct RefundDraft {
 
 impl ChangeBody for DepositDraft {
     const DRY_RUN: bool = true;
+    const AFTER_RESTORE: bool = true;
 }
 
 impl ChangeBody for AdjustmentDraft {
     const DRY_RUN: bool = true;
+    const AFTER_RESTORE: bool = true;
 }
 
 impl ChangeBody for RefundDraft {
     const DRY_RUN: bool = true;
+    const AFTER_RESTORE: bool = true;
 }
 
 #[utoipa::path(
     post, path = "/deposits", operation_id = "create_deposit", tag = "postings",
-    params(ChangeHeader, DryRun), request_body = DepositDraft,
+    params(ChangeHeader, DryRun, AfterRestore), request_body = DepositDraft,
     responses(
         (status = 201, description = "The deposit.", body = PostingView),
         (status = 200, description = "What it would be.", body = Rehearsal<PostingView>),
@@ -213,7 +218,7 @@ pub(crate) async fn deposit(
 
 #[utoipa::path(
     post, path = "/adjustments", operation_id = "create_adjustment", tag = "postings",
-    params(ChangeHeader, DryRun), request_body = AdjustmentDraft,
+    params(ChangeHeader, DryRun, AfterRestore), request_body = AdjustmentDraft,
     responses(
         (status = 201, description = "The adjustment.", body = PostingView),
         (status = 200, description = "What it would be.", body = Rehearsal<PostingView>),
@@ -236,7 +241,7 @@ pub(crate) async fn adjust(
 
 #[utoipa::path(
     post, path = "/refunds", operation_id = "create_refund", tag = "postings",
-    params(ChangeHeader, DryRun), request_body = RefundDraft,
+    params(ChangeHeader, DryRun, AfterRestore), request_body = RefundDraft,
     responses(
         (status = 201, description = "The refund.", body = PostingView),
         (status = 200, description = "What it would be.", body = Rehearsal<PostingView>),

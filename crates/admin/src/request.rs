@@ -116,6 +116,8 @@ fn named(path: &str, error: &impl std::fmt::Display) -> String {
 pub(crate) trait ChangeBody: DeserializeOwned + Serialize + Send {
     /// True if `?dry_run=true` is accepted.
     const DRY_RUN: bool = false;
+    /// True if `?after_restore=true` is accepted: the change is refused within the window of a restore without it.
+    const AFTER_RESTORE: bool = false;
     /// Members that identify a person. No digest covers them, because digests outlive an erasure.
     const PRIVATE: &'static [&'static str] = &[];
     /// Members of which null is a value, and not absence: in an edit it removes.
@@ -144,6 +146,7 @@ pub(crate) struct Change<T> {
 #[serde(deny_unknown_fields)]
 struct ChangeQuery {
     dry_run: Option<bool>,
+    after_restore: Option<bool>,
 }
 
 impl<S, T> FromRequest<S> for Change<T>
@@ -161,6 +164,10 @@ where
         let query: ChangeQuery = read_query(parts.uri.query().unwrap_or_default())?;
         if query.dry_run.is_some() && !T::DRY_RUN {
             return Err(Problem::invalid("dry_run", "This request has no dry run."));
+        }
+        if query.after_restore.is_some() && !T::AFTER_RESTORE {
+            let message = "No restore keeps this request from being done.";
+            return Err(Problem::invalid("after_restore", message));
         }
         let bytes = read_body(&parts.headers, body).await?;
         let mut body: T = from_json(&bytes)?;
@@ -181,7 +188,9 @@ where
         let members = serde_json::to_value(&body).map_err(unwritten)?;
         let reason = members.get("reason").and_then(Value::as_str);
         let reason: Option<Reason> = parse_some("reason", reason)?;
-        Ok(Self { request: Request { reason, ..request }, body })
+        // Outside of the canonical digest: a repetition without it is the same request.
+        let after_restore = query.after_restore.unwrap_or(false);
+        Ok(Self { request: Request { reason, after_restore, ..request }, body })
     }
 }
 

@@ -74,6 +74,7 @@ pub(crate) struct ChangeRequest {
     body: Value,
     key: ChangeKey,
     dry_run: bool,
+    after_restore: bool,
 }
 
 /// Request key of a change.
@@ -108,7 +109,7 @@ impl ChangeRequest {
     /// Creates a resource or acts on one: `POST`. The members of `body` that are null are left out.
     pub(crate) fn post(key: ChangeKey, path: impl Into<String>, body: Value) -> Self {
         let body = without_nulls(body);
-        Self { method: Method::POST, path: path.into(), body, key, dry_run: false }
+        Self { method: Method::POST, path: path.into(), body, key, dry_run: false, after_restore: false }
     }
 
     /// Edits a resource: `PATCH`. A member that is null removes its setting.
@@ -127,6 +128,11 @@ impl ChangeRequest {
     /// The same, judged and not made.
     pub(crate) fn rehearsed(self, dry_run: bool) -> Self {
         Self { dry_run, ..self }
+    }
+
+    /// The same, made although a restored ledger may have lost that it was made before.
+    pub(crate) fn after_restore(self, after_restore: bool) -> Self {
+        Self { after_restore, ..self }
     }
 
     /// True if it is judged and not made.
@@ -251,7 +257,9 @@ impl AdminClient {
         // Written once for all repetitions: the server compares the digest of what it reads under
         // one key.
         let body = Bytes::from(change.body.to_string());
-        let query: &[_] = if change.dry_run { &[("dry_run", "true")] } else { &[] };
+        let flags = [("dry_run", change.dry_run), ("after_restore", change.after_restore)];
+        let set = flags.into_iter().filter(|(_name, is_set)| *is_set);
+        let query: &[_] = &set.map(|(name, _is_set)| (name, "true")).collect::<Vec<_>>();
         let request = || {
             let mut request = request(method, path, query, &body)?;
             let key = HeaderValue::try_from(key.id.to_string())?;

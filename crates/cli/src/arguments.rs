@@ -39,7 +39,7 @@ pub use self::key::{AdminKey, Issue, Key, KeyChange, KeyFilter, UpdateKey};
 pub use self::operation::{Operation, OperationFilter, Show};
 pub use self::person::Person;
 pub use self::read::Read;
-pub use self::request::{Consent, RequestKey, Why};
+pub use self::request::{Consent, CreationKey, RequestKey, Why};
 pub use self::restore::Restore;
 pub use self::sidecar::{HangUp, Identical, Sidecar};
 pub use self::usage::{Format, Report, UsageBy, UsageCommand};

@@ -40,6 +40,11 @@ const WORDS: &[(Code, &str)] = &[
     (Code::NotFound, NOT_FOUND),
     (Code::IdempotencyKeyConflict, "This form was sent before with other values. Open a new form."),
     (
+        Code::LedgerRestored,
+        "The ledger was restored from a backup, so this may have been done before. Check that, and then use the \
+         command line with --after-restore, or wait until the window of the restore ends.",
+    ),
+    (
         Code::EditConflict,
         "The resource was edited in the meantime. Open the form again for its current values.",
     ),

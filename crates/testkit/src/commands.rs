@@ -137,6 +137,8 @@ pub(crate) fn command(action: AccountAction) -> AccountCommand {
         request: RequestBinding { key: sample::fresh(), digest, canonical: None },
         reason: None,
         bounds: WalletBounds::DEFAULT,
+        // Laws of restores issue keys within a window.
+        is_after_restore: true,
         action,
     }
 }

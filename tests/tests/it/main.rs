@@ -105,6 +105,7 @@ mod remote_tls;
 mod replay_only;
 mod roles;
 mod rolling;
+mod restores;
 mod rotation;
 mod route_errors;
 mod routes;

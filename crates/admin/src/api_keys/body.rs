@@ -112,7 +112,9 @@ impl ApiKeyOrder {
     }
 }
 
-impl ChangeBody for ApiKeyDraft {}
+impl ChangeBody for ApiKeyDraft {
+    const AFTER_RESTORE: bool = true;
+}
 
 /// API keys of one wallet to be issued, all or none.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
@@ -130,6 +132,7 @@ pub(crate) struct ApiKeyBulk {
 
 impl ChangeBody for ApiKeyBulk {
     const DRY_RUN: bool = true;
+    const AFTER_RESTORE: bool = true;
 }
 
 /// Edit of an API key: what is absent stays as it is, and null removes.

@@ -115,6 +115,15 @@ codes! {
         label: "idempotency_key_conflict", status: 409, kind: IDEMPOTENCY, retry: false,
         message: "This Idempotency-Key was used for another request. Send this one with a new key.",
     }
+    LedgerRestored {
+        cause: "The ledger was restored from a backup that does not know the `Idempotency-Key`: the posting may have \
+            been booked, or the API key issued, before. Only without `after_restore`.",
+        // Not by itself: the window is as a rule a day, and a person checks.
+        label: "ledger_restored", status: 409, kind: IDEMPOTENCY, retry: false,
+        message: "The ledger was restored from a backup that does not know this Idempotency-Key. Check whether this \
+            was done before, then send it with `?after_restore=true` (`--after-restore` on the command line), or \
+            wait until the window of the restore ends.",
+    }
     ExternalReferenceConflict {
         cause: "The `source` and `external_reference` belong to a deposit of another amount or to \
             another wallet.",

@@ -6,7 +6,8 @@ use std::error::Error;
 use holdfast_accounts::{AccountsError, AuthenticationError, sentence};
 use holdfast_domain::admin::{AccountRefusal, BoundedKind};
 use holdfast_domain::ledger::{Posting, PostingKind};
-use holdfast_domain::{ErrorChain, Micros, PostingId};
+use holdfast_domain::{ErrorChain, Micros, PostingId, Timestamp};
+use holdfast_wire::api::rfc3339;
 
 use super::{Code, FailureCause, Problem};
 
@@ -71,6 +72,7 @@ impl From<AccountRefusal> for Problem {
         };
         match refusal {
             Refusal::RequestKeyConflict => Self::new(Code::IdempotencyKeyConflict),
+            Refusal::LedgerRestored { until } => ledger_restored(until),
             Refusal::PostingConflict(known) => posting_conflict(&known),
             Refusal::ExternalReferenceConflict(posting) => reference_conflict(posting),
             Refusal::CurrencyMismatch { .. } => Self::invalid("currency", reason),
@@ -132,6 +134,12 @@ impl From<AccountRefusal> for Problem {
             | Refusal::OwnerExists => Self::with_message(Code::InvalidValue, reason),
         }
     }
+}
+
+fn ledger_restored(until: Timestamp) -> Problem {
+    let message =
+        format!("{} It ends at {}.", Problem::new(Code::LedgerRestored).message(), rfc3339(until));
+    Problem::with_message(Code::LedgerRestored, message)
 }
 
 fn bound_reached(kind: BoundedKind, reason: &str) -> Problem {

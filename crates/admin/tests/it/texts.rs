@@ -172,6 +172,7 @@ async fn one_address_is_one_person_however_its_domain_is_spelled() {
 /// What a version before the rule did: the command as it was then, past the rule of its texts.
 async fn act(world: &World, key: &str, digest: [u8; 32], action: AccountAction) {
     let command = AccountCommand {
+        is_after_restore: false,
         bounds: WalletBounds::DEFAULT,
         actor: ActorId::AdminKey(owner(world).await),
         address: None,

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::grant::{self, Expiry, Models, Span, SpendCap};
 use super::read::{ColumnChoice, Rows};
 use super::request::VerbOrder;
-use super::{Consent, RequestKey, Why};
+use super::{Consent, CreationKey, RequestKey, Why};
 
 #[derive(Debug, Subcommand)]
 pub enum AdminKey {
@@ -240,7 +240,7 @@ pub struct Issue {
     #[arg(long, requires = "from", conflicts_with = "rotate_missing")]
     pub dry_run: bool,
     #[command(flatten)]
-    pub request: RequestKey,
+    pub request: CreationKey,
 }
 
 impl Issue {

@@ -30,6 +30,35 @@ impl RequestKey {
     }
 }
 
+/// Key of a change that books money or issues API keys: after a restore the ledger may have lost it.
+#[derive(Clone, Copy, Args)]
+pub struct CreationKey {
+    #[command(flatten)]
+    pub request: RequestKey,
+    /// Do it within the window of a restore, in which the ledger may have lost that it was done before
+    #[arg(long)]
+    pub after_restore: bool,
+}
+
+impl CreationKey {
+    /// The change under this key, or one made here.
+    pub(crate) fn post(self, path: &str, body: Value) -> ChangeRequest {
+        self.post_as(self.request.or_made(), path, body)
+    }
+
+    /// The change under a key that follows from this one.
+    pub(crate) fn post_as(self, key: ChangeKey, path: &str, body: Value) -> ChangeRequest {
+        ChangeRequest::post(key, path, body).after_restore(self.after_restore)
+    }
+}
+
+impl fmt::Debug for CreationKey {
+    /// As its request key: a command that was refused after a restore is the same one with the flag.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.request.fmt(f)
+    }
+}
+
 impl fmt::Debug for RequestKey {
     /// Without the key: commands are compared by their texts, and the same command has the same text with a
     /// generated and with a given key.

@@ -17,7 +17,7 @@ use super::grant::SpendCap;
 use super::read::ColumnChoice;
 use super::request::VerbOrder;
 use super::value::{self, Amount, Correction, OperationName};
-use super::{Consent, PeriodArguments, RequestKey, Why};
+use super::{Consent, CreationKey, PeriodArguments, RequestKey, Why};
 
 #[derive(Debug, Subcommand)]
 pub enum Wallet {
@@ -213,7 +213,7 @@ pub enum NewPosting {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        key: RequestKey,
+        key: CreationKey,
     },
     /// Give back a part of what a completed operation was charged, at most all of it
     Refund {
@@ -236,7 +236,7 @@ pub enum NewPosting {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        key: RequestKey,
+        key: CreationKey,
     },
     /// Correct what is available, up or down; it cannot overdraw
     Adjust {
@@ -258,6 +258,6 @@ pub enum NewPosting {
         #[arg(long)]
         dry_run: bool,
         #[command(flatten)]
-        key: RequestKey,
+        key: CreationKey,
     },
 }

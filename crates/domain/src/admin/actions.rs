@@ -129,12 +129,24 @@ pub async fn decide<F: Facts>(
     match &command.action {
         AccountAction::Wallet(action) => action.decide(command, facts).await,
         AccountAction::ApiKey(action) => action.decide(command, facts).await,
-        AccountAction::Post(new) => posting::decide(new, facts).await,
+        AccountAction::Post(new) => posting::decide(new, command, facts).await,
         AccountAction::Job(action) => action.decide(facts).await,
         AccountAction::Note(note) => Ok(note.effect()),
         AccountAction::AdminKey(action) => action.decide(command, facts).await,
         AccountAction::Person(action) => action.decide(command, facts).await,
         AccountAction::Webhook(action) => action.decide(command, facts).await,
+    }
+}
+
+/// Refuses a request that may have been done before a restore and is lost: a repetition would book money or issue keys
+/// once more.
+async fn refuse_lost<F: Facts>(command: &AccountCommand, facts: &mut F) -> Result<(), F::Error> {
+    if command.is_after_restore {
+        return Ok(());
+    }
+    match facts.unknown_until().await? {
+        Some(until) => Err(AccountRefusal::LedgerRestored { until }.into()),
+        None => Ok(()),
     }
 }
 

@@ -206,6 +206,7 @@ mod tests {
     fn row(head: TrailHead) -> TrailRow {
         let wallet = WalletId::from_u128(1);
         let command = AccountCommand {
+            is_after_restore: false,
             bounds: crate::admin::WalletBounds::DEFAULT,
             actor: ActorId::Local,
             address: Some("192.0.2.1".to_owned()),

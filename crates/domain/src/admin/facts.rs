@@ -86,6 +86,9 @@ pub trait Facts {
     /// State of a job: locked.
     async fn job(&mut self, id: JobId) -> Result<Option<JobState>, Self::Error>;
 
+    /// End of the window of a restore, if one is open: requests may be lost that were done before it.
+    async fn unknown_until(&mut self) -> Result<Option<Timestamp>, Self::Error>;
+
     /// A count.
     async fn count(&mut self, of: Count<'_>) -> Result<u32, Self::Error>;
 }

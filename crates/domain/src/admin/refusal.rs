@@ -12,7 +12,7 @@ use super::event::NewEvent;
 use crate::credential::{CREDENTIALS_MAX, MODELS_MAX};
 use crate::ledger::Posting;
 use crate::limits::SpendLimit;
-use crate::{Currency, JobId, Micros, PostingId};
+use crate::{Currency, JobId, Micros, PostingId, Timestamp};
 
 /// A refusal with its event. Only the event is written.
 #[derive(Debug)]
@@ -35,6 +35,12 @@ pub enum AccountRefusal {
     /// The request key is bound to another request of the same actor.
     #[error("the request key belongs to another request")]
     RequestKeyConflict,
+    /// The ledger was restored, and does not know the request key: money may have been booked or a key issued under it.
+    #[error("the ledger was restored and does not know this request key, which may have been used before")]
+    LedgerRestored {
+        /// Moment from which unknown request keys are accepted.
+        until: Timestamp,
+    },
     /// A posting of this id has other content.
     #[error("the request key belongs to another posting")]
     PostingConflict(Posting),

@@ -110,6 +110,7 @@ async fn a_bound_key_is_answered_under_a_name_of_before_the_bound(home: Home) {
     let digest = secret.body_digest_key(ApiKeyId::from_u128(0)).digest(asked.as_bytes());
     let request = RequestBinding { key: FRESH, digest: digest.to_bytes(), canonical: None };
     let command = AccountCommand {
+        is_after_restore: false,
         actor: ActorId::Local,
         address: None,
         request,

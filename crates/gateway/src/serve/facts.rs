@@ -1,5 +1,5 @@
 //! Facts of the database as gauges: holds of active operations, wallets below their threshold, events that wait
-//! in the outbox, the last verification. A task reads them now and then, because a scrape must not cost the
+//! in the outbox, the last verification, the window of a restore. A task reads them now and then, because a scrape must not cost the
 //! database any work, however many scrape, and must answer while the database does not. They are the same at
 //! every gateway.
 
@@ -70,6 +70,8 @@ fn show(facts: &DatabaseFacts) {
     gauge!("holdfast_verification_finished_timestamp_seconds").set(as_float(ended));
     let mismatches = verification.map_or(0, |last| last.mismatches);
     gauge!("holdfast_verification_mismatches").set(as_float(mismatches));
+    let window = facts.restore.map_or(0, |open| open.unknown_until.as_micros() / 1_000_000);
+    gauge!("holdfast_restore_window_end_timestamp_seconds").set(as_float(window));
 }
 
 /// Sets the gauges of holds, also of currencies that have no hold any more: a gauge keeps its last value until

@@ -24,7 +24,8 @@ use holdfast_domain::admin::{PostingDetails, WalletPatch};
 use holdfast_domain::credential::{Bearer, Grant};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::LeaseMode;
-use holdfast_domain::{CommandKey, Currency, Incarnation, Micros, NodeAddress};
+use holdfast_domain::restore::Restore;
+use holdfast_domain::{CommandKey, Currency, Incarnation, Micros, NodeAddress, Restores as _};
 use holdfast_engine::{
     Catalogue, Engine, Options, Ports, RelayOptions, Secrets, ServingConfig, ServingRules,
 };
@@ -32,6 +33,7 @@ use holdfast_http::{DirectTransport, HttpConfig};
 use holdfast_store::migrate::{self, copy};
 use holdfast_store::{SchemaError, ServeLock, Store};
 use holdfast_telemetry::traces::Tracer;
+use holdfast_wire::api::rfc3339;
 use tokio::runtime::{Builder, Handle};
 use uuid::Uuid;
 
@@ -79,7 +81,16 @@ pub(super) async fn store(config: &Config, lock: Arc<ServeLock>) -> anyhow::Resu
     if config.file.is_none() {
         migrate::up(&config.database).await.context("the database was not migrated")?;
     }
-    database::open_to_serve(config, lock).await
+    let store = database::open_to_serve(config, lock).await?;
+    let open = store.open_window().await.context("the window of a restore was not read")?;
+    if let Some(Restore { restored_at, unknown_until }) = open {
+        tracing::warn!(
+            restored_at = %rfc3339(restored_at),
+            unknown_until = %rfc3339(unknown_until),
+            "the ledger was restored: request keys that it does not know are refused until the window ends"
+        );
+    }
+    Ok(store)
 }
 
 /// Keeps secrets in memory out of core dumps, and warns of those that others may read in the configuration.

@@ -331,6 +331,7 @@ impl Book {
 
     pub(crate) async fn administer(&self, action: AccountAction) {
         let command = AccountCommand {
+            is_after_restore: false,
             bounds: WalletBounds::DEFAULT,
             actor: ActorId::Local,
             address: None,

@@ -1,6 +1,7 @@
 //! Facts of the database that gauges show. A pass reads the wallets, the running operations and the waiting rows,
 //! so only a periodic task may call it, never a scrape.
 
+use holdfast_domain::Restores as _;
 use holdfast_domain::admin::job::JobKind;
 use holdfast_domain::ports::Unavailable;
 
@@ -36,6 +37,7 @@ impl Store {
             Some(row) => verification(&mut Cells::new(&row))?,
             None => None,
         };
+        facts.restore = self.open_window().await?;
         Ok(facts)
     }
 

@@ -38,6 +38,7 @@ use crate::audit::verify::{
 };
 use crate::options::AUDIT_STATEMENT;
 use crate::reading::{ReadError, ReadTransaction, from_row, usage};
+use crate::rows::restore::LAST;
 use crate::rows::{BadRow, Cells};
 use crate::schema::Dialect;
 use crate::store::Store;
@@ -84,11 +85,16 @@ const PARTS: [Part; 9] = [
         table: "audit",
         check: |db, page, found| Box::pin(trail::check(db, page, found)),
     },
-    // One page: sums of hours against sums of rows, all of one moment.
+    // One page: sums of hours against sums of rows, and the window of a restore, all of one moment.
     Part {
         name: "usage",
         table: "operations",
-        check: |db, _page, found| Box::pin(usage_hours(db, found)),
+        check: |db, _page, found| {
+            Box::pin(async {
+                note_window(db, found).await?;
+                usage_hours(db, found).await
+            })
+        },
     },
 ];
 
@@ -197,6 +203,22 @@ async fn page(
     let number = |number: i64| u64::try_from(number).unwrap_or(0);
     let done = number(after.unwrap_or(until));
     Ok(AuditPage { found, progress: Progress { part: part.name, done, of: number(until) }, next })
+}
+
+/// Notes the window of a restore that is open: an operator who verifies a restored ledger finds it there.
+async fn note_window(db: &ReadTransaction, found: &mut Verification) -> Result<(), ReadError> {
+    let dialect = db.dialect();
+    let sql = format!(
+        "SELECT {} FROM ({LAST}) AS r WHERE r.unknown_until > {}",
+        dialect.rfc3339("r.unknown_until"),
+        dialect.clock()
+    );
+    for row in db.query(&sql, []).await? {
+        let until = Cells::new(&row).text().map_err(ReadError::Row)?;
+        let sentence = format!("it was restored: unknown request keys are refused until {until}");
+        found.note(Subject::Book, sentence);
+    }
+    Ok(())
 }
 
 /// Compares the sums that reports read with the rows that they are of.

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use holdfast_domain::restore::Restore;
 use holdfast_domain::{Currency, Micros, Timestamp};
 
 /// Sums over the holds of running operations.
@@ -28,6 +29,8 @@ pub struct DatabaseFacts {
     pub deliveries: u64,
     /// Last complete verification of the ledger.
     pub verification: Option<VerificationFacts>,
+    /// Restore whose window is open.
+    pub restore: Option<Restore>,
 }
 
 /// Outcome of a verification.

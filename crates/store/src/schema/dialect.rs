@@ -69,6 +69,19 @@ impl Dialect {
         }
     }
 
+    /// Text of a moment as people read it, to the second.
+    pub(crate) fn rfc3339(self, micros: &str) -> String {
+        match self {
+            Self::Sqlite => {
+                format!("strftime('%Y-%m-%dT%H:%M:%SZ', {micros} / 1000000, 'unixepoch')")
+            }
+            Self::Postgres => format!(
+                "to_char(to_timestamp({micros} / 1000000) AT TIME ZONE 'UTC', \
+                 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
+            ),
+        }
+    }
+
     /// The route that an operation tried last, as its attempts name it; empty if it tried none.
     pub(crate) const fn last_route(self) -> &'static str {
         match self {

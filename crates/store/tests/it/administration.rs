@@ -44,6 +44,7 @@ pub(crate) fn command(key: CommandKey, action: AccountAction) -> AccountCommand 
     let mut digest = [0; 32];
     digest[..8].copy_from_slice(&hasher.finish().to_be_bytes());
     AccountCommand {
+        is_after_restore: false,
         bounds: WalletBounds::DEFAULT,
         actor: ActorId::Local,
         address: Some("192.0.2.1".to_owned()),

@@ -32,6 +32,7 @@ mod reaches;
 mod remembered;
 mod repetition;
 mod report;
+mod restores;
 mod routes;
 mod schema;
 mod scratch;

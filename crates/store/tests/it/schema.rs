@@ -129,7 +129,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "in_force",
             "limits_of_every_edit",
             "refusals_of_requests",
-            "routes"
+            "routes",
+            "restores"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

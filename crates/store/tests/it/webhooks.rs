@@ -64,6 +64,7 @@ pub(crate) fn new_webhook(wallet: Option<WalletId>, kinds: Option<&[EventKind]>)
 
 async fn act(home: &impl Home, action: WebhookAction) -> Result<AccountReceipt, AccountRefusal> {
     let command = AccountCommand {
+        is_after_restore: false,
         bounds: WalletBounds::DEFAULT,
         actor: ActorId::Local,
         address: None,

@@ -139,6 +139,15 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             alarm: "it is older than the interval in which you verify",
         },
         Metric {
+            name: "holdfast_restore_window_end_timestamp_seconds",
+            kind: MetricKind::Gauge,
+            unit: "seconds",
+            labels: &[],
+            help: "End of the window of a restore, in which unknown request keys are refused, as Unix time; 0 if none is \
+                   open; a fact of the database, read every 30 s",
+            alarm: "nobody has restored the ledger, and it is above 0",
+        },
+        Metric {
             name: "holdfast_verification_mismatches",
             kind: MetricKind::Gauge,
             unit: "mismatches",

@@ -200,6 +200,10 @@ impl Facts for JournalFacts<'_> {
         missing()
     }
 
+    async fn unknown_until(&mut self) -> Result<Option<Timestamp>, JudgementError> {
+        missing()
+    }
+
     async fn count(&mut self, of: Count<'_>) -> Result<u32, JudgementError> {
         match of {
             // No law comes near a bound.

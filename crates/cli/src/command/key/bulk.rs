@@ -94,7 +94,7 @@ pub(super) async fn issue(
     }
     // Before the first request: a key is issued only if there is a place for its secret.
     let mut secrets = SecretsFile::open(to)?;
-    let key = options.request.or_made().announced().id;
+    let key = options.request.request.or_made().announced().id;
     let keys = RunKeys { file: *blake3::hash(&file).as_bytes(), key };
     let (mut issued, mut rotated) = (0, 0);
     // One replayed part with missing keys is an interruption, if OUT existed. A second one, or a
@@ -152,7 +152,7 @@ fn request(
         "wallet_id": member(wallet, "id"),
         "keys": part.iter().map(order).collect::<Vec<_>>(),
     });
-    ChangeRequest::post(key, "/api_keys/bulk", body).because(options.reason.as_ref())
+    options.request.post_as(key, "/api_keys/bulk", body).because(options.reason.as_ref())
 }
 
 /// Has every part judged, and none made: neither keys nor the file of their secrets.

@@ -27,7 +27,7 @@ pub(super) async fn issue(context: &CommandContext<'_>, options: &arguments::Iss
         member(&wallet, "id").clone(),
     );
     let body = with(body, "reason", options.reason.as_ref().map(Reason::as_typed));
-    let change = ChangeRequest::post(options.request.or_made(), "/api_keys", body);
+    let change = options.request.post("/api_keys", body);
     let issued = match context.client.change(&change).await {
         Ok(issued) => issued.thing,
         Err(taken) if taken.is("name_taken") => {

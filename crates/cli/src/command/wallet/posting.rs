@@ -29,8 +29,8 @@ pub(super) async fn post(context: &CommandContext<'_>, command: NewPosting) -> R
             key,
         } => {
             let wallet = find(context, &wallet).await?;
-            let key = key.or_made();
-            let (source, reference) = deposit_reference(source, reference, key.id);
+            let made = key.request.or_made();
+            let (source, reference) = deposit_reference(source, reference, made.id);
             let body = json!({
                 "wallet_id": member(&wallet, "id"),
                 "amount_micros": amount.micros().get(),
@@ -40,7 +40,7 @@ pub(super) async fn post(context: &CommandContext<'_>, command: NewPosting) -> R
                 "note": note.as_ref().map(Note::as_typed),
                 "currency": currency.map(|currency| currency.to_string()),
             });
-            let change = ChangeRequest::post(key, "/deposits", body).rehearsed(dry_run);
+            let change = key.post_as(made, "/deposits", body).rehearsed(dry_run);
             let done = context.client.change(&change).await;
             posted(context, "nothing was deposited", &change, done)
         }
@@ -53,8 +53,7 @@ pub(super) async fn post(context: &CommandContext<'_>, command: NewPosting) -> R
                 "note": note.as_ref().map(Note::as_typed),
                 "currency": currency.map(|currency| currency.to_string()),
             });
-            let change = ChangeRequest::post(key.or_made(), "/adjustments", body);
-            let change = change.rehearsed(dry_run);
+            let change = key.post("/adjustments", body).rehearsed(dry_run);
             let done = context.client.change(&change).await;
             posted(context, "nothing was adjusted", &change, done)
         }
@@ -66,8 +65,7 @@ pub(super) async fn post(context: &CommandContext<'_>, command: NewPosting) -> R
                 "note": note.as_ref().map(Note::as_typed),
                 "currency": currency.map(|currency| currency.to_string()),
             });
-            let change = ChangeRequest::post(key.or_made(), "/refunds", body);
-            let change = change.rehearsed(dry_run);
+            let change = key.post("/refunds", body).rehearsed(dry_run);
             match context.client.change(&change).await {
                 Err(missing) if missing.is("not_found") => Err(Refusal::failed(
                     "not_found",

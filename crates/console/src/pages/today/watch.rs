@@ -11,6 +11,7 @@ use holdfast_domain::admin::{UseCase, WalletRecord, WalletState};
 
 use crate::failure::Failure;
 use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::moment::second;
 use crate::kit::section::{Notice, Section, Table};
 use crate::kit::visit::Visit;
 use crate::pages::parts::{job, node, operation, route};
@@ -18,9 +19,11 @@ use crate::pages::parts::{job, node, operation, route};
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/home.txt")]
-enum WatchText {
+enum WatchText<'a> {
     #[template(block = "all_good")]
     AllGood,
+    #[template(block = "restored")]
+    Restored { until: &'a str },
     #[template(block = "older_stuck")]
     OlderStuck,
     #[template(block = "low")]
@@ -38,7 +41,7 @@ const SHOWN: u32 = 10;
 
 /// The tables of what is wrong, or one sentence.
 pub(super) async fn sections(visit: &Visit) -> Result<Vec<Section>, Failure> {
-    let mut found = Vec::new();
+    let (mut found, mut notices) = (Vec::new(), Vec::new());
     if visit.may(UseCase::OperationRead) {
         found.extend(stuck(visit).await?);
     }
@@ -52,17 +55,27 @@ pub(super) async fn sections(visit: &Visit) -> Result<Vec<Section>, Failure> {
         found.extend(low(visit).await?);
     }
     if visit.may(UseCase::NodeRead) {
+        notices.extend(restored(visit).await?);
         let nodes = visit.accounts().nodes(visit.principal()).await?;
         found.extend(node::need_attention(&nodes).then(|| node::table(&nodes)));
     }
     if visit.may(UseCase::JobRead) {
         found.extend(last_check(visit).await?);
     }
-    if found.is_empty() {
+    if found.is_empty() && notices.is_empty() {
         let text = WatchText::AllGood.to_string();
         return Ok(vec![Notice::new(Tone::Good, text).into()]);
     }
-    Ok(found.into_iter().map(Section::from).collect())
+    Ok(notices.into_iter().map(Section::from).chain(found.into_iter().map(Section::from)).collect())
+}
+
+/// The window of a restore that is open.
+async fn restored(visit: &Visit) -> Result<Option<Notice>, Failure> {
+    let open = visit.accounts().restore_window(visit.principal()).await?;
+    Ok(open.map(|open| {
+        let until = second(open.unknown_until);
+        Notice::new(Tone::Warning, WatchText::Restored { until: &until }.to_string())
+    }))
 }
 
 /// The table if it has rows, or if rows were left unread: an empty part is no proof.

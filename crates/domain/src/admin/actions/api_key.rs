@@ -12,7 +12,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::event::api_key_event;
-use super::{AccountCommand, Creation, expect, refuse_crowd, refuse_more, refuse_passed};
+use super::{
+    AccountCommand, Creation, expect, refuse_crowd, refuse_lost, refuse_more, refuse_passed,
+};
 use crate::admin::event::EventKind;
 use crate::admin::field_change::{FieldChange, TrailFields as _, differences};
 use crate::admin::{
@@ -218,6 +220,7 @@ async fn issue<F: Facts>(
     command: &AccountCommand,
     facts: &mut F,
 ) -> Result<AccountEffect, F::Error> {
+    refuse_lost(command, facts).await?;
     let (now, bound) = (facts.now(), command.bounds.api_keys);
     let names = keys.iter().map(|(key, _)| &key.name).collect();
     let external_ids = keys.iter().filter_map(|(key, _)| key.external_id.as_ref()).collect();

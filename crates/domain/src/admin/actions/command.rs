@@ -20,6 +20,8 @@ pub struct AccountCommand {
     pub reason: Option<String>,
     /// Bounds on the wallet of a new resource, as its process is configured.
     pub bounds: WalletBounds,
+    /// True if the actor knows that the request was not done before a restore, or has it done once more.
+    pub is_after_restore: bool,
     /// The change.
     pub action: AccountAction,
 }

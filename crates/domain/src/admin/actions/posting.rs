@@ -1,6 +1,7 @@
 //! The judgement of postings.
 
 use super::event::{deposit_conflict, posted};
+use super::{AccountCommand, refuse_lost};
 use crate::admin::field_change::{FieldChange, differences};
 use crate::admin::{
     AccountEffect, AccountRefusal, AccountWrite, DepositReference, Facts, KnownPosting, NewPosting,
@@ -33,6 +34,7 @@ pub(super) const fn use_case(new: &NewPosting) -> UseCase {
 
 pub(super) async fn decide<F: Facts>(
     new: &NewPosting,
+    command: &AccountCommand,
     facts: &mut F,
 ) -> Result<AccountEffect, F::Error> {
     let (now, wallet) = (facts.now(), new.posting.wallet);
@@ -50,6 +52,9 @@ pub(super) async fn decide<F: Facts>(
             None => None,
         },
     };
+    if read.known.is_none() && read.referenced.is_none() {
+        refuse_lost(command, facts).await?;
+    }
     Ok(post(new, &read, now)?)
 }
 

@@ -145,6 +145,10 @@ impl Facts for Book {
         Ok(None)
     }
 
+    async fn unknown_until(&mut self) -> Result<Option<Timestamp>, Rejection> {
+        Ok(None)
+    }
+
     async fn count(&mut self, _of: Count<'_>) -> Result<u32, Rejection> {
         Ok(0)
     }

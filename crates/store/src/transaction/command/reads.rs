@@ -28,6 +28,7 @@ use sea_orm::{Statement, Value};
 use super::{Tx, trail};
 use crate::rows::entity::posting_details::{self, DetailsRow};
 use crate::rows::person::authority;
+use crate::rows::restore;
 use crate::rows::{self, BadRow, Cells, FromCells as _, Row};
 use crate::schema::{Dialect, blob};
 
@@ -294,6 +295,12 @@ impl<T: Tx> Facts for Reads<'_, T> {
         let sql = format!("{JOB_STATE}{}", self.dialect.row_lock());
         let statement = self.dialect.statement(&sql, [blob(id.to_bytes())]);
         self.one(statement, rows::job::state).await
+    }
+
+    async fn unknown_until(&mut self) -> Result<Option<Timestamp>, Self::Error> {
+        let last = self.one(self.dialect.statement(restore::LAST, []), restore::restore).await?;
+        let now = self.now;
+        Ok(last.map(|last| last.unknown_until).filter(|until| *until > now))
     }
 
     async fn count(&mut self, of: Count<'_>) -> Result<u32, Self::Error> {

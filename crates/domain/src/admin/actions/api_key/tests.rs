@@ -29,6 +29,7 @@ fn edit(patch: ApiKeyPatch, facts: &Book) -> Result<(), AccountRefusal> {
         RequestBinding { key: CommandKey::from_u128(1), digest: [0; 32], canonical: None };
     let (expected, is_bounded) = (None, false);
     let command = AccountCommand {
+        is_after_restore: false,
         bounds: WalletBounds::DEFAULT,
         actor: ActorId::Local,
         address: None,

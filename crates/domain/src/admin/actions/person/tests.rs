@@ -146,6 +146,7 @@ fn check_by(actor: ActorId, facts: &Book, action: PersonAction, expected: Expect
     let request =
         RequestBinding { key: CommandKey::from_u128(5), digest: [6; 32], canonical: None };
     let command = AccountCommand {
+        is_after_restore: false,
         bounds: WalletBounds::DEFAULT,
         actor,
         address: None,
