@@ -201,7 +201,14 @@ impl Request {
     /// A request whose digest is that of these parts, such as method, path and body.
     #[must_use]
     pub fn new(key: CommandKey, parts: &[&[u8]], reason: Option<Reason>) -> Self {
-        Self { key, digest: digest(parts), canonical: None, reason, dry_run: false, after_restore: false }
+        Self {
+            key,
+            digest: digest(parts),
+            canonical: None,
+            reason,
+            dry_run: false,
+            after_restore: false,
+        }
     }
 
     /// The same with the canonical digest of these parts: those of its canonical form.

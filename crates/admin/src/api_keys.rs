@@ -23,9 +23,7 @@ pub(crate) use self::body::{ApiKeyBulk, ApiKeyDraft, ApiKeyEdit};
 pub(crate) use self::view::ApiKeyView;
 use self::view::{IssuedKeyView, IssuedKeysView, ListedKeyView, ShownKeyView};
 use crate::answer::{Answer, ChangeOutcome, Reply};
-use crate::description::{
-    AfterRestore, ApiKeyPath, ChangeHeader, DryRun, Errors, IfMatchHeader,
-};
+use crate::description::{AfterRestore, ApiKeyPath, ChangeHeader, DryRun, Errors, IfMatchHeader};
 use crate::error::{Code, Problem};
 use crate::page::{List, ListPages, ListParams, PageQuery};
 use crate::request::{Caller, Change, IfMatch};

@@ -109,7 +109,14 @@ impl ChangeRequest {
     /// Creates a resource or acts on one: `POST`. The members of `body` that are null are left out.
     pub(crate) fn post(key: ChangeKey, path: impl Into<String>, body: Value) -> Self {
         let body = without_nulls(body);
-        Self { method: Method::POST, path: path.into(), body, key, dry_run: false, after_restore: false }
+        Self {
+            method: Method::POST,
+            path: path.into(),
+            body,
+            key,
+            dry_run: false,
+            after_restore: false,
+        }
     }
 
     /// Edits a resource: `PATCH`. A member that is null removes its setting.

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 /// The table of errors as it is promised: code, name, status, type, whether to try again.
 #[rustfmt::skip]
-pub(crate) const ROWS: [(Code, &str, u16, &str, bool); 35] = [
+pub(crate) const ROWS: [(Code, &str, u16, &str, bool); 36] = [
     (Code::IdempotencyKeyRequired, "idempotency_key_required", 400, "invalid_request_error", false),
     (Code::IdempotencyKeyMalformed, "idempotency_key_malformed", 400, "invalid_request_error", false),
     (Code::InvalidJson, "invalid_json", 400, "invalid_request_error", false),

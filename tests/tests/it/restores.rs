@@ -131,7 +131,11 @@ fn sqlite_restore_that_allows_unknown_keys_runs_them_at_once() {
     let gateway = site.serve();
     let runs = world.upstream.runs();
     // It is what was asked for: the second run of a key that the copy has lost.
-    check_completion(&gateway.complete(&world.account, &world.lost, &acme(BODY)), &world.lost, false);
+    check_completion(
+        &gateway.complete(&world.account, &world.lost, &acme(BODY)),
+        &world.lost,
+        false,
+    );
     assert_eq!(world.upstream.runs(), runs + 1);
     world.check_known(&gateway);
     drop(site.cli(&["wallet", "deposit", "main", "1.00"]).ok());

@@ -36,7 +36,9 @@ pub enum AccountRefusal {
     #[error("the request key belongs to another request")]
     RequestKeyConflict,
     /// The ledger was restored, and does not know the request key: money may have been booked or a key issued under it.
-    #[error("the ledger was restored and does not know this request key, which may have been used before")]
+    #[error(
+        "the ledger was restored and does not know this request key, which may have been used before"
+    )]
     LedgerRestored {
         /// Moment from which unknown request keys are accepted.
         until: Timestamp,

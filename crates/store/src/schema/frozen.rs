@@ -130,6 +130,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "6fee967f02ae2924689f4fb2cb2570f5dbe6c55ec31d074402930ecfba4f0b7a",
         "bfc289184ab593566a21da1e69ab4e434f5d2950ed5b4bd0e6cf5654e712d8cd",
     ),
+    (
+        "0025_restores",
+        "1ca468a7cd1a46b4f9d1d406a1d6a532f2185e3d76d0874f48e16949fe64b5b8",
+        "c5bdf01f8ef0b7848f56cb57b7db1a4d22cef1babec72ad5058ebb0403460a57",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -7,10 +7,11 @@ use holdfast_domain::credential::{Grant, NewApiKey};
 use holdfast_domain::restore::UnknownKeys;
 use holdfast_domain::{ApiKeyId, Restores as _, WalletId};
 use holdfast_testkit::laws::Commands as _;
+use holdfast_testkit::laws::tenant::credential;
 use holdfast_testkit::sample;
 
 use crate::administration::{
-    act, administer, available, command, credential, deposit, issue, key, make_wallet, referenced,
+    act, administer, available, command, deposit, issue, key, make_wallet, referenced,
 };
 use crate::scratch::{Home, on_every_store};
 
