@@ -47,6 +47,9 @@ curl http://localhost:8081/admin/v1/wallets -H \"Authorization: Bearer hfa_…\"
   U+0020, and a text is stored and compared in Unicode's form NFC: two spellings of one text are one name.
 - `?dry_run=true` on deposits, adjustments, refunds, bulk issues and closings answers `{\"would\": …}`, without
   a change.
+- `?after_restore=true` on deposits, adjustments, refunds and issues of API keys has them done within the [window of a
+  restore](../how-to/back-up-and-restore.md#request-keys-that-a-copy-does-not-know). Without it an unknown
+  `Idempotency-Key` is 409 `ledger_restored` there.
 - **Bodies** are JSON of at most 1 MiB. Amounts are whole micros, timestamps are RFC 3339, and unknown members are
   refused. In edits an absent member stays and `null` removes. `If-Match` with the `ETag` refuses an edit of a resource
   that has changed since.

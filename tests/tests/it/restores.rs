@@ -104,7 +104,8 @@ fn sqlite_lost_key_does_not_run_again_and_known_keys_answer() {
     check_completion(&gateway.complete(&later, &key, &acme(BODY)), &key, false);
     check_refused(&gateway, &world.account, &request_key());
     gateway.stop();
-    site.verify();
+    let noted = site.verify()["notes"][0]["text"].as_str().map(str::to_owned).unwrap();
+    assert!(noted.contains("unknown request keys are refused until 20"), "{noted}");
 }
 
 #[test]
