@@ -355,11 +355,13 @@ async function fileForTheAccountant({ page }) {
 async function exportAMonth({ page, world }) {
   await open(page, "Acme Robotics");
   const available = micros(await fact(page, "Available"));
+  await follow(page, "Statement");
   const counting = page.getByText("is being counted");
   for (const end = Date.now() + 20_000; Date.now() < end && (await counting.count()) > 0; ) {
     await page.reload();
   }
-  await keep(page, world, "statement", page.getByRole("cell", { name: "Balance after" }));
+  await page.getByRole("cell", { name: "Closing balance" }).waitFor();
+  await keep(page, world, "statement", page.getByRole("heading", { level: 1 }));
   const [file] = await Promise.all([page.waitForEvent("download"), follow(page, "Statement as CSV")]);
   assert.match(file.suggestedFilename(), /^statement-Acme-Robotics-\d{4}-\d{2}\.csv$/);
   const lines = (await readFile(await file.path(), "utf8")).trim().split("\r\n").map((line) => line.split(","));

@@ -5,7 +5,7 @@ import { look, reachable } from "./look.mjs";
 
 const ID = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/g;
 /** Parameters that lead to more of the same page. */
-const MORE = ["key", "after", "month", "from", "on", "period", "currency", "next", "thing", "actor"];
+const MORE = ["key", "after", "month", "from", "on", "period", "currency", "next", "thing", "actor", "sort", "view"];
 
 /** What kind of page an address leads to: its path without ids, and what it is narrowed by. */
 export function kind(address) {

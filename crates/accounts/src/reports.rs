@@ -11,7 +11,8 @@
 
 use holdfast_domain::admin::listing::{PageCursor, PageRequest, Period};
 use holdfast_domain::admin::report::{
-    EntryPlace, GroupBy, Grouping, Statement, UsageError, UsageFilter, UsageQuery, UsageRow,
+    DailyStatement, EntryPlace, GroupBy, Grouping, Statement, UsageError, UsageFilter, UsageQuery,
+    UsageRow,
 };
 use holdfast_domain::admin::{UseCase, WalletRecord};
 use holdfast_domain::limits::Counter;
@@ -23,6 +24,8 @@ use crate::{Accounts, AccountsError, ApiKeyRecord, Principal, Reference, Resourc
 const ROWS_MAX: u32 = 20_000;
 /// Most entries that are read for one page of a statement.
 const ENTRIES_MAX: u32 = 20_000;
+/// Most movements of a statement by day with the references of its payments: more of them are added up by day.
+const MOVEMENTS_MAX: u32 = 90;
 const HOUR_MICROS: i64 = 3_600_000_000;
 
 /// A report of usage, for the calling principal.
@@ -115,6 +118,20 @@ impl Accounts {
         let report = self.usage(principal, query).await?;
         // A wallet has one currency, so a month of it is one row.
         Ok(Some(report.rows.first().map_or(Micros::ZERO, |row| row.totals.exposure)))
+    }
+
+    /// The statement of a wallet over a period by day: charges of a day in one sum, and payments with a reference by
+    /// themselves if they are few.
+    pub async fn daily_statement(
+        &self,
+        principal: &Principal,
+        wallet: &Reference,
+        period: Period,
+    ) -> Result<DailyStatement> {
+        principal.authorize(UseCase::StatementRead)?;
+        let wallet = self.reachable_wallet(principal, wallet).await?.wallet.id;
+        self.note_read(principal, UseCase::StatementRead, Some(wallet)).await?;
+        Ok(self.book.daily_statement(wallet, period, MOVEMENTS_MAX).await?)
     }
 
     /// The statement of a wallet over a period: the last entries of it, or those before a page.

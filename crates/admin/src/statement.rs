@@ -219,7 +219,7 @@ mod tests {
             amount: Micros::new(5),
         };
         let place = EntryPlace::Number(1);
-        StatementEntry { place, transfer, posted, after: balance(7) }
+        StatementEntry { place, transfer, posted, operation: None, after: balance(7) }
     }
 
     const fn balance(available: i64) -> StatementBalance {

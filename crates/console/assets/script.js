@@ -30,6 +30,15 @@ for (const code of document.querySelectorAll(".facts dd > code")) {
   code.after(" ", copyButton(code, code.closest("div").querySelector("dt").textContent));
 }
 
+// The page has moments in UTC: beside them the visitor's own, and how long ago it was.
+const spans = [["day", 86_400_000], ["hour", 3_600_000], ["minute", 60_000], ["second", 1_000]];
+const since = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+for (const time of document.querySelectorAll("time[datetime]")) {
+  const at = new Date(time.dateTime);
+  const [unit, length] = spans.find(([, span]) => Math.abs(at - Date.now()) >= span) ?? spans.at(-1);
+  time.title = `${since.format(Math.trunc((at - Date.now()) / length), unit)}: ${at.toLocaleString()}`;
+}
+
 const form = document.querySelector('form[action="/playground"]');
 if (form) playground(form);
 

@@ -11,7 +11,7 @@
 //! | `flash` | result of a change, above the page that follows it |
 //! | `input`, `address`, `moment`, `month` | parts of a request, addresses within the console, moments as forms write them, months |
 //! | `amount` | numbers of reports as text |
-//! | `paging` | pages of a list |
+//! | `paging`, `sorting` | pages of a list, and its order by a column |
 //! | `counting` | reports that may take longer than a page |
 //! | `isolation` | typed texts, isolated from the text around them |
 
@@ -34,6 +34,7 @@ pub(crate) mod period;
 pub(crate) mod ranking;
 pub(crate) mod section;
 pub(crate) mod shell;
+pub(crate) mod sorting;
 pub(crate) mod tile;
 pub(crate) mod time_axis;
 pub(crate) mod time_chart;

@@ -184,6 +184,7 @@ fn of_wallets() -> Router<ConsoleState> {
     Router::new()
         .route("/wallets", get(wallets::list))
         .route("/wallets/{id}", get(wallet::show))
+        .route("/wallets/{id}/statement", get(wallet::statement::show))
         .route("/wallets/{id}/statement.csv", get(wallet::statement::file))
         .route("/wallets/{id}/deposits", get(postings::deposits))
         .route("/wallets/{id}/adjustments", get(postings::adjustments))

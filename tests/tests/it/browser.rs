@@ -44,10 +44,11 @@ const NO_PAGES: [&str; 6] = [
 ];
 
 /// Kinds of pages to which the first page leads the administrator of a wallet, by so many links as it takes.
-const HOLDERS_KINDS: [&str; 13] = [
+const HOLDERS_KINDS: [&str; 14] = [
     "/",
     "/wallets",
     "/wallets/ID",
+    "/wallets/ID/statement",
     "/postings/ID",
     "/keys",
     "/keys/ID",

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use holdfast_accounts::{Accounts, InFlight, Reference, StatementPage, UsageReport};
 use holdfast_admin::AdminOptions;
 use holdfast_domain::admin::listing::{PageRequest, Period};
-use holdfast_domain::admin::report::UsageQuery;
+use holdfast_domain::admin::report::{DailyStatement, UsageQuery};
 use holdfast_domain::secret::SessionToken;
 use holdfast_net::UnknownTextLimiter;
 use http::HeaderMap;
@@ -27,7 +27,7 @@ pub(crate) struct ConsoleState {
     pub(crate) accounts: Accounts,
     pub(crate) options: Arc<ConsoleOptions>,
     pub(crate) usage: Counts<UsageQuery, Arc<UsageReport>>,
-    statements: Counts<StatementQuery, Arc<StatementPage>>,
+    statements: Counts<StatementQuery, Arc<StatementView>>,
     /// Answers of the playground that are being written, by their reader.
     pub(crate) relays: InFlight,
     /// Sessions that were let in or begun here, and those that had ended.
@@ -78,30 +78,44 @@ impl ConsoleState {
         self.usage.read(&visitor.principal, &asked, until, count).await
     }
 
-    /// A page of a wallet's statement, or that it is being counted.
+    /// A wallet's statement, or that it is being counted.
     pub(crate) async fn statement(
         &self,
         visitor: &Visitor,
         query: StatementQuery,
-    ) -> Result<ReportView<Arc<StatementPage>>, Failure> {
+    ) -> Result<ReportView<Arc<StatementView>>, Failure> {
         let (accounts, principal) = (self.accounts.clone(), visitor.principal.clone());
         let asked = query.clone();
         let count = || async move {
             let at = accounts.clock().await?;
             let StatementQuery { wallet, period, page } = query;
-            let statement = accounts.statement(&principal, &wallet, period, page).await?;
+            let statement = match page {
+                None => StatementView::Days(
+                    accounts.daily_statement(&principal, &wallet, period).await?,
+                ),
+                Some(page) => StatementView::Entries(
+                    accounts.statement(&principal, &wallet, period, page).await?,
+                ),
+            };
             Ok((Arc::new(statement), at))
         };
         self.statements.read(&visitor.principal, &asked, self.deadline(), count).await
     }
 }
 
-/// Query of a page of a wallet's statement.
+/// Query of a wallet's statement: of a page of its entries, or by day.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StatementQuery {
     pub(crate) wallet: Reference,
     pub(crate) period: Period,
-    pub(crate) page: PageRequest,
+    pub(crate) page: Option<PageRequest>,
+}
+
+/// A wallet's statement.
+#[derive(Debug, Clone)]
+pub(crate) enum StatementView {
+    Days(DailyStatement),
+    Entries(StatementPage),
 }
 
 /// Operator's brand on holders' pages.

@@ -20,6 +20,8 @@ pub(crate) struct FormField {
     pub(crate) hint: String,
     pub(crate) error: Option<String>,
     pub(crate) is_required: bool,
+    /// Values that a browser suggests while a text is typed.
+    pub(crate) suggestions: BTreeSet<String>,
 }
 
 /// Kind of a field.
@@ -114,6 +116,7 @@ impl FormField {
             hint: String::new(),
             error: None,
             is_required: true,
+            suggestions: BTreeSet::new(),
         }
     }
 
@@ -144,6 +147,11 @@ impl FormField {
 
     pub(crate) fn value(self, value: impl Into<String>) -> Self {
         Self { value: value.into(), ..self }
+    }
+
+    /// The same with values to choose from; another one may be typed as well.
+    pub(crate) fn suggesting(self, values: impl IntoIterator<Item = String>) -> Self {
+        Self { suggestions: values.into_iter().collect(), ..self }
     }
 
     /// The same with what was sent; a password or another secret is written anew each time.
@@ -213,6 +221,17 @@ mod tests {
         // Each choice looked up in all lines: 400,000,000 comparisons, a minute and more.
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
         assert_eq!(html.matches(" checked").count(), 20_000);
+    }
+
+    #[test]
+    fn a_field_suggests_each_value_once_and_takes_others() {
+        let field = FormField::optional("wallet", "Wallet", FieldKind::Text).value("x");
+        assert!(!field.to_string().contains("list"), "{field}");
+        let names = ["acme", "<b>", "acme"].map(str::to_owned);
+        let html = field.suggesting(names).to_string();
+        assert!(html.contains(" list=\"wallet-list\" value=\"x\""), "{html}");
+        let list = "<datalist id=\"wallet-list\"><option value=\"&#60;b&#62;\"><option value=\"acme\"></datalist>";
+        assert!(html.contains(list), "{html}");
     }
 
     #[test]

@@ -2,10 +2,8 @@
 
 use std::cmp::Reverse;
 
+use crate::kit::time_chart::Unit;
 use askama::Template;
-use holdfast_domain::{Currency, Micros};
-
-use crate::kit::amount::exact_money;
 
 /// Length of the longest bar.
 const LENGTH: u64 = 100;
@@ -23,7 +21,7 @@ pub(crate) struct RankingEntry {
 #[template(path = "ranking.html")]
 pub(crate) struct Ranking {
     title: String,
-    currency: Currency,
+    unit: Unit,
     rows: Vec<RankingEntry>,
     /// Sentence in the place of rows.
     empty: String,
@@ -33,7 +31,7 @@ impl Ranking {
     /// So many of the largest by value, in any order.
     pub(crate) fn new(
         title: &str,
-        currency: Currency,
+        unit: impl Into<Unit>,
         most: usize,
         mut all: Vec<RankingEntry>,
     ) -> Self {
@@ -45,7 +43,7 @@ impl Ranking {
             });
             all.push(RankingEntry { name: format!("Other ({count})"), href: None, value });
         }
-        Self { title: title.to_owned(), currency, rows: all, empty: String::new() }
+        Self { title: title.to_owned(), unit: unit.into(), rows: all, empty: String::new() }
     }
 
     pub(crate) fn empty(self, sentence: &str) -> Self {
@@ -53,7 +51,7 @@ impl Ranking {
     }
 
     fn text(&self, value: &i64) -> String {
-        exact_money(Micros::new(*value), self.currency)
+        self.unit.text(*value)
     }
 
     /// Class of the colour of a bar.
@@ -72,6 +70,8 @@ impl Ranking {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_domain::Currency;
+
     use super::*;
 
     const MONEY: Currency = Currency::USD;

@@ -252,6 +252,10 @@ pub(crate) struct Filter {
 const FIELDS_SHOWN: usize = 3;
 
 impl Filter {
+    pub(crate) fn new(action: &str, fields: Vec<FormField>) -> Self {
+        Self { action: action.to_owned(), fields, submit: "Filter".to_owned() }
+    }
+
     /// Values that narrow the list, each with the address of the list without it.
     fn chips(&self) -> Vec<Link> {
         // A required field, such as the grouping of a report, has a value always and narrows no

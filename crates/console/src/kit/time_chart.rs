@@ -53,7 +53,7 @@ impl From<Currency> for Unit {
 
 impl Unit {
     /// Value with its unit.
-    fn text(self, value: i64) -> String {
+    pub(crate) fn text(self, value: i64) -> String {
         match self {
             Self::Money(currency) => exact_money(Micros::new(value), currency),
             Self::Count => self.number(value),

@@ -40,16 +40,15 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let next = pages.next(listed.next)?;
     let names = Names::read(&visit, listed.rows.iter().filter_map(wallet)).await?;
     let rows = listed.rows.iter().map(|key| row(key, &names, now)).collect();
-    let head = ["Name", "Role", "Wallet", "State", "Ends", "Made"];
+    let head = ["Name", "Role", "Wallet", "State", "Ends", "Created"];
     let empty = &AdminKeysText::Empty.to_string();
     let states = [("", "All"), ("in_force", "In force"), ("ended", "Ended")];
     let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
     let field = FormField::optional(STATE, "State", FieldKind::Select(states))
         .value(visit.query.raw(STATE));
-    let (action, submit) = ("/admin-keys".to_owned(), "Narrow".to_owned());
     Ok(Page::new("Admin keys")
         .form(&visit, UseCase::AdminKeyIssue, "/admin-keys/new")
-        .section(Filter { action, fields: vec![field], submit })
+        .section(Filter::new("/admin-keys", vec![field]))
         .section(Table::new("Newest first", &head, rows, empty).next(next)))
 }
 
@@ -105,7 +104,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         ("Role", Cell::text(key.role.label())),
         ("Wallet", reach(&key, &names)),
         ("Ends", Cell::some_moment(key.ends_at)),
-        ("Made", Cell::moment(key.created_at)),
+        ("Created", Cell::moment(key.created_at)),
         ("Made by", Cell::code(key.created_by)),
         ("Revoked", Cell::some_moment(key.revoked_at)),
         ("Id", Cell::code(key.id)),

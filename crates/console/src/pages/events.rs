@@ -27,7 +27,7 @@ const KIND: &str = "kind";
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let found = found(&visit).await.map(|table| vec![table.into()]);
-    Page::new("Events").narrowed(narrow(&visit), found)
+    Page::new("Events").narrowed(narrow(&visit).await?, found)
 }
 
 async fn found(visit: &Visit) -> Result<Table, Failure> {
@@ -45,13 +45,13 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     Ok(Table::new("Newest first", &["Event", "When", "Wallet"], rows, empty).next(next))
 }
 
-fn narrow(visit: &Visit) -> Filter {
+async fn narrow(visit: &Visit) -> Result<Filter, Failure> {
     let mut kinds = vec![Choice::new("", "All")];
     kinds.extend(EventKind::ALL.iter().map(|kind| Choice::new(kind.label(), kind.label())));
     let kinds =
         FormField::optional(KIND, "Kind", FieldKind::Select(kinds)).value(visit.query.raw(KIND));
-    let fields = std::iter::once(kinds).chain(wallet_field(visit)).collect();
-    Filter { action: "/events".to_owned(), fields, submit: "Narrow".to_owned() }
+    let fields = std::iter::once(kinds).chain(wallet_field(visit).await?).collect();
+    Ok(Filter::new("/events", fields))
 }
 
 fn row(event: &EventRecord, names: &Names<'_>) -> Vec<Cell> {

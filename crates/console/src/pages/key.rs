@@ -98,7 +98,7 @@ fn facts(key: &ApiKey, wallet: &WalletRecord, now: Timestamp) -> Facts {
         (members::KEY_USAGE.label, Cell::text(key.grant.usage.label())),
         ("External id", Cell::some_text(key.external_id.as_deref())),
         ("Ends", Cell::some_moment(key.grant.ends_at)),
-        ("Made", Cell::moment(key.created_at)),
+        ("Created", Cell::moment(key.created_at)),
     ];
     if let Some(revoked_at) = key.revoked_at {
         rows.push(("Revoked", Cell::moment(revoked_at)));
@@ -220,6 +220,6 @@ async fn credentials(visit: &Visit, key: &ApiKey) -> Result<Table, Failure> {
         ]
     };
     let rows = own.iter().flat_map(|own| own.credentials.iter()).map(row).collect();
-    let head = ["Begins with", "Made", "Ends"];
+    let head = ["Begins with", "Created", "Ends"];
     Ok(Table::new("Credentials in force", &head, rows, "No valid credential."))
 }

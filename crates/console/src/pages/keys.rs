@@ -1,20 +1,24 @@
-//! API keys: the list, narrowed by wallet, name or state.
+//! API keys: the list, narrowed by wallet, name or state, and sorted by its columns.
 
 use askama::Template;
 use holdfast_accounts::Name;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
+use holdfast_domain::admin::report::GroupBy;
 use holdfast_domain::admin::{ResourceId, UseCase};
 
 use crate::failure::{Failure, FieldRefusal};
+use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::input::SentFields;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
-use crate::kit::section::{Filter, Table};
+use crate::kit::section::{Filter, Section, Table};
+use crate::kit::sorting::{self, SortColumn};
 use crate::kit::visit::Visit;
-use crate::pages::parts::api_key::{HEAD, issue_address, row};
-use crate::pages::parts::reference::{self, Names, WALLET};
+use crate::pages::parts::api_key::{issue_address, row};
+use crate::pages::parts::reference::{self, Names, wallet_field};
+use crate::pages::parts::usage::{SPEND_OF_MONTH, Spend, spend_cell, spend_of_month};
 
 /// Texts of the page.
 #[derive(Debug, Template)]
@@ -35,25 +39,92 @@ const STATES: [(&str, &str, ApiKeyState); 4] = [
     ("revoked", "revoked", ApiKeyState::Revoked),
 ];
 
+const PATH: &str = "/keys";
+
+/// An API key with its charges less refunds of this month.
+type KeyRow = (ApiKeyListing, Option<Spend>);
+
+/// Order by each column.
+const SORTS: [SortColumn<KeyRow>; 7] = [
+    SortColumn::Text("name", |(key, _)| key.api_key.name.clone()),
+    SortColumn::None,
+    SortColumn::None,
+    SortColumn::None,
+    SortColumn::Number("spend", |(_, spend)| spend.map_or(-1, |(amount, _)| amount.get().into())),
+    SortColumn::Number("ends", |(key, _)| {
+        key.api_key.grant.ends_at.map_or(-1, |at| at.as_micros().into())
+    }),
+    SortColumn::Number("created", |(key, _)| key.api_key.created_at.as_micros().into()),
+];
+const HEAD: [&str; 7] = ["Name", "Wallet", "State", "Models", SPEND_OF_MONTH, "Ends", "Created"];
+/// Columns that not every role has.
+const WALLET_COLUMN: usize = 1;
+const SPEND: usize = 4;
+
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let (wallet, found) = match found(&visit).await {
-        Ok((wallet, table)) => (wallet, Ok(vec![table.into()])),
+        Ok((wallet, sections)) => (wallet, Ok(sections)),
         Err(failure) => (None, Err(failure)),
     };
     let new = wallet.map_or_else(|| "/keys/new".to_owned(), issue_address);
-    Page::new("API keys").form(&visit, UseCase::ApiKeyIssue, new).narrowed(narrowing(&visit), found)
+    let page = Page::new("API keys").form(&visit, UseCase::ApiKeyIssue, new);
+    page.narrowed(narrowing(&visit).await?, found)
 }
 
 /// The keys, and their wallet if the query names one.
-async fn found(visit: &Visit) -> Result<(Option<WalletId>, Table), Failure> {
+async fn found(visit: &Visit) -> Result<(Option<WalletId>, Vec<Section>), Failure> {
     let name = visit.query.sought(NAME, Name::sought)?;
     let wallet = reference::wallet(visit, &visit.query).await?;
     let name = name.map(|name| name.as_str().to_owned());
     let filter = ApiKeyFilter { name, wallet, state: state_of(&visit.query)?, model: None };
-    let pages = Pages::new(visit, "/keys", &visit.query);
-    let listed = visit.accounts().api_keys(visit.principal(), filter, pages.request()?).await?;
-    let next = pages.next(listed.next)?;
-    Ok((wallet, table(visit, &listed.rows).await?.next(next)))
+    let (spends, mut notices) = match spend_of_month(visit, GroupBy::ApiKey, PATH).await? {
+        Some(Ok(spends)) => (Some(spends), Vec::new()),
+        Some(Err(notice)) => (None, vec![notice]),
+        None => (None, Vec::new()),
+    };
+    let spend =
+        |key: &ApiKeyListing| spends.as_ref()?.get(&ResourceId::ApiKey(key.api_key.id)).copied();
+    let (filter, spend) = (&filter, &spend);
+    let read = |request| async move {
+        let listed = visit.accounts().api_keys(visit.principal(), filter.clone(), request).await?;
+        let with_spend = |key| {
+            let spend = spend(&key);
+            (key, spend)
+        };
+        Ok(listed.map(with_spend))
+    };
+    let pages = Pages::new(visit, PATH, &visit.query);
+    let listed = sorting::page(&SORTS, (&pages, &visit.query), read).await?;
+    let mut rows = rows(visit, &listed.rows).await?;
+    let (mut head, mut sorts) = (HEAD.to_vec(), sorting::links(&SORTS, PATH, &visit.query));
+    // The later column first: the place of the other one stays the same.
+    for (column, is_there) in
+        [(SPEND, spends.is_some()), (WALLET_COLUMN, visit.principal().only_wallet().is_none())]
+    {
+        if !is_there {
+            head.remove(column);
+            sorts.remove(column);
+            rows.iter_mut().for_each(|row| drop(row.remove(column)));
+        }
+    }
+    let empty = &KeysText::Empty { may_issue: visit.may(UseCase::ApiKeyIssue) }.to_string();
+    let table = Table::new("API keys", &head, rows, empty).sorts(sorts).next(listed.next);
+    notices.extend(listed.notice);
+    Ok((wallet, notices.into_iter().map(Section::from).chain([table.into()]).collect()))
+}
+
+/// Rows under [`HEAD`].
+async fn rows(visit: &Visit, keys: &[KeyRow]) -> Result<Vec<Vec<Cell>>, Failure> {
+    let now = visit.accounts().clock().await?;
+    let wallets = keys.iter().map(|(key, _)| ResourceId::Wallet(key.api_key.wallet));
+    let names = Names::read(visit, wallets).await?;
+    let row = |(key, spend): &KeyRow| {
+        let mut cells = row(&key.api_key, now);
+        cells.insert(WALLET_COLUMN, names.link(ResourceId::Wallet(key.api_key.wallet)));
+        cells.insert(SPEND, spend_cell(*spend));
+        cells
+    };
+    Ok(keys.iter().map(row).collect())
 }
 
 fn state_of(query: &SentFields) -> Result<Option<ApiKeyState>, Failure> {
@@ -63,37 +134,14 @@ fn state_of(query: &SentFields) -> Result<Option<ApiKeyState>, Failure> {
     found.map(|(_, _, state)| Some(*state)).ok_or_else(bad)
 }
 
-fn narrowing(visit: &Visit) -> Filter {
+async fn narrowing(visit: &Visit) -> Result<Filter, Failure> {
     let mut states = vec![Choice::new("", "any")];
     states.extend(STATES.iter().map(|(value, label, _)| Choice::new(*value, *label)));
     let field =
         |name, label, kind| FormField::optional(name, label, kind).value(visit.query.raw(name));
-    let mut fields = vec![
-        field(NAME, "Name", FieldKind::Text),
-        field(STATE, "State", FieldKind::Select(states)),
-    ];
-    if visit.principal().only_wallet().is_none() {
-        fields.insert(0, field(WALLET, "Wallet", FieldKind::Text));
-    }
-    Filter { action: "/keys".to_owned(), fields, submit: "Narrow".to_owned() }
-}
-
-/// The rows, with the wallet of each if the user sees more than one.
-async fn table(visit: &Visit, keys: &[ApiKeyListing]) -> Result<Table, Failure> {
-    let now = visit.accounts().clock().await?;
-    let empty = &KeysText::Empty { may_issue: visit.may(UseCase::ApiKeyIssue) }.to_string();
-    if visit.principal().only_wallet().is_some() {
-        let rows = keys.iter().map(|key| row(&key.api_key, now)).collect();
-        return Ok(Table::new("API keys", &HEAD, rows, empty));
-    }
-    let wallets = keys.iter().map(|key| ResourceId::Wallet(key.api_key.wallet));
-    let names = Names::read(visit, wallets).await?;
-    let with_wallet = |key: &ApiKeyListing| {
-        let mut cells = row(&key.api_key, now);
-        cells.insert(1, names.link(ResourceId::Wallet(key.api_key.wallet)));
-        cells
-    };
-    let [name, rest @ ..] = HEAD;
-    let head: Vec<_> = [name, "Wallet"].into_iter().chain(rest).collect();
-    Ok(Table::new("API keys", &head, keys.iter().map(with_wallet).collect(), empty))
+    let mut fields: Vec<_> = wallet_field(visit).await?.into_iter().collect();
+    fields.push(field(NAME, "Name", FieldKind::Text));
+    fields.push(field(STATE, "State", FieldKind::Select(states)));
+    fields.extend(sorting::field(&visit.query));
+    Ok(Filter::new(PATH, fields))
 }

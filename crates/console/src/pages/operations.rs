@@ -6,7 +6,7 @@
 use askama::Template;
 use holdfast_accounts::{AccountsError, OperationRecord, Reference};
 use holdfast_domain::admin::ResourceId;
-use holdfast_domain::admin::listing::{OperationFilter, Page as Listed, Scope};
+use holdfast_domain::admin::listing::{OperationFilter, OperationListing, Scope};
 use holdfast_domain::operation::OperationStatus;
 use holdfast_domain::{OperationId, RequestKey, Timestamp};
 use uuid::Uuid;
@@ -18,9 +18,10 @@ use crate::kit::input::SentFields;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO, altered};
-use crate::kit::section::{Choices, Filter, Table};
+use crate::kit::section::{Choices, Filter, Section, Table};
+use crate::kit::sorting::{self, SORT, SortColumn};
 use crate::kit::visit::Visit;
-use crate::pages::parts::operation::{self, HEAD, MODEL, charge, read_model, row};
+use crate::pages::parts::operation::{self, HEAD, charge, model_field, read_model, row};
 use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
 use crate::pages::parts::refusal;
 
@@ -47,15 +48,29 @@ const PERIOD: PeriodChoice = PeriodChoice { path: "/operations", default: "all" 
 const HEAD_OF_RUNNING: [&str; 8] =
     ["Began", "Wallet", "API key", "Model", "State", "Tokens in / out", "Duration", "Holds"];
 
+/// Order by each column of [`HEAD`].
+const SORTS: [SortColumn<OperationListing>; 8] = [
+    SortColumn::Number("began", |it| it.operation.created_at.as_micros().into()),
+    SortColumn::None,
+    SortColumn::Text("api_key", |it| it.api_key_name.clone().unwrap_or_default()),
+    SortColumn::Text("model", |it| it.operation.model.to_string()),
+    SortColumn::None,
+    SortColumn::None,
+    SortColumn::Number("duration", |it| operation::milliseconds(&it.operation).unwrap_or(-1)),
+    SortColumn::Number("charge", |it| {
+        charge(&it.operation).unwrap_or(it.operation.hold).get().into()
+    }),
+];
+
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let now = visit.accounts().clock().await?;
-    let found = found(&visit, now).await.map(|table| vec![table.into()]);
+    let found = found(&visit, now).await;
     let page =
         Page::new("Requests").section(scopes(&visit.query)).section(PERIOD.links(&visit.query));
-    page.narrowed(filter(&visit), found)
+    page.narrowed(filter(&visit).await?, found)
 }
 
-async fn found(visit: &Visit, now: Timestamp) -> Result<Table, Failure> {
+async fn found(visit: &Visit, now: Timestamp) -> Result<Vec<Section>, Failure> {
     let empty = OperationsText::Empty.to_string();
     if let Some(id) = asked_id(visit).await? {
         let rows = match visit.accounts().operation(visit.principal(), id).await {
@@ -69,24 +84,30 @@ async fn found(visit: &Visit, now: Timestamp) -> Result<Table, Failure> {
             Err(AccountsError::NotFound(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        return Ok(Table::new("Found", &HEAD, rows, &empty));
+        return Ok(vec![Table::new("Found", &HEAD, rows, &empty).into()]);
     }
     if visit.query.get(SCOPE) == Some(REFUSED) {
-        return refusal::found(visit, PERIOD.read(&visit.query, now)?).await;
+        return Ok(vec![refusal::found(visit, PERIOD.read(&visit.query, now)?).await?.into()]);
     }
     let filter = read_filter(visit, now).await?;
     let is_of_all = filter.scope == Scope::All;
     let pages = Pages::new(visit, "/operations", &visit.query);
-    let Listed { rows, next, .. } =
-        visit.accounts().operations(visit.principal(), filter, pages.request()?).await?;
-    let next = pages.next(next)?;
-    let table = if is_of_all {
-        Table::new("Newest first", &HEAD, operation::rows(visit, &rows, charge).await?, &empty)
-    } else {
-        let rows = operation::rows(visit, &rows, |it| Some(it.hold)).await?;
-        Table::new("Newest first", &HEAD_OF_RUNNING, rows, &empty)
+    let filter = &filter;
+    let read = |request| async move {
+        Ok(visit.accounts().operations(visit.principal(), filter.clone(), request).await?)
     };
-    Ok(table.next(next))
+    let listed = sorting::page(&SORTS, (&pages, &visit.query), read).await?;
+    let is_sorted = visit.query.get(SORT).is_some() && listed.notice.is_none();
+    let title = if is_sorted { "Requests" } else { "Newest first" };
+    let table = if is_of_all {
+        let rows = operation::rows(visit, &listed.rows, charge).await?;
+        Table::new(title, &HEAD, rows, &empty)
+    } else {
+        let rows = operation::rows(visit, &listed.rows, |it| Some(it.hold)).await?;
+        Table::new(title, &HEAD_OF_RUNNING, rows, &empty)
+    };
+    let table = table.sorts(sorting::links(&SORTS, PERIOD.path, &visit.query)).next(listed.next);
+    Ok(listed.notice.into_iter().map(Section::from).chain([table.into()]).collect())
 }
 
 /// The operation that the query names: by its id, or by an API key and its request key.
@@ -136,7 +157,7 @@ fn scopes(query: &SentFields) -> Choices {
     Choices { label: "Scope".to_owned(), links: SCOPES.map(link).to_vec() }
 }
 
-fn filter(visit: &Visit) -> Filter {
+async fn filter(visit: &Visit) -> Result<Filter, Failure> {
     let any = std::iter::once(Choice::new("", "Any"));
     let states = OperationStatus::ALL.map(|status| Choice::new(status.label(), status.label()));
     let held = |field: FormField| {
@@ -145,19 +166,20 @@ fn filter(visit: &Visit) -> Filter {
     };
     let mut fields = vec![
         held(FormField::optional(ID, "Request id", FieldKind::Text)),
-        api_key_field(&visit.query),
+        api_key_field(visit).await?,
         held(FormField::optional(REQUEST_KEY, "Request key", FieldKind::Text)),
     ];
-    fields.extend(wallet_field(visit));
+    fields.extend(wallet_field(visit).await?);
     fields.extend([
         held(FormField::optional(STATUS, "Status", FieldKind::Select(any.chain(states).collect()))),
-        held(FormField::optional(MODEL, "Model", FieldKind::Text)),
+        model_field(visit)?,
         held(FormField::optional(FROM, "Began from (UTC)", FieldKind::Moment)),
         held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
     ]);
-    // A form sends its own fields only: without these, *Find* would drop the scope or the period
+    // A form sends its own fields only: without these, *Filter* would drop the scope or the period
     // that a click has chosen.
-    let chosen = [SCOPE, PRESET, ON].into_iter().filter(|name| visit.query.get(name).is_some());
+    let chosen =
+        [SCOPE, PRESET, ON, SORT].into_iter().filter(|name| visit.query.get(name).is_some());
     fields.extend(chosen.map(|name| held(FormField::optional(name, name, FieldKind::Hidden))));
-    Filter { action: "/operations".to_owned(), fields, submit: "Find".to_owned() }
+    Ok(Filter::new("/operations", fields))
 }

@@ -38,7 +38,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let found = found(&visit).await.map(|table| vec![table.into()]);
     Page::new(visit.visitor.word("People", "Team"))
         .form(&visit, UseCase::PersonInvite, "/people/new")
-        .narrowed(narrowing(&visit), found)
+        .narrowed(narrowing(&visit).await?, found)
 }
 
 async fn found(visit: &Visit) -> Result<Table, Failure> {
@@ -56,12 +56,12 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let listed = visit.accounts().people(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(listed.next)?;
     let rows = listed.rows.iter().map(row).collect();
-    let head = ["Person", "State", "Roles", "Made"];
+    let head = ["Person", "State", "Roles", "Created"];
     let empty = &PeopleText::Empty.to_string();
     Ok(Table::new("People", &head, rows, empty).next(next))
 }
 
-fn narrowing(visit: &Visit) -> Filter {
+async fn narrowing(visit: &Visit) -> Result<Filter, Failure> {
     let any = || std::iter::once(Choice::new("", "Any"));
     let states = PersonState::ALL.map(|state| Choice::new(state.label(), state.label()));
     let is_holders = visit.principal().only_wallet().is_some();
@@ -74,8 +74,8 @@ fn narrowing(visit: &Visit) -> Filter {
         select(STATE, "State", any().chain(states).collect()),
         select(ROLE, "Role", any().chain(roles).collect()),
     ];
-    fields.extend(wallet_field(visit));
-    Filter { action: "/people".to_owned(), fields, submit: "Narrow".to_owned() }
+    fields.extend(wallet_field(visit).await?);
+    Ok(Filter::new("/people", fields))
 }
 
 fn row(record: &PersonRecord) -> Vec<Cell> {
@@ -96,7 +96,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         ("E-mail address", Cell::some_text(email(&record))),
         ("Name", Cell::some_text(record.person.name.as_ref().map(|name| name.as_str()))),
         ("State", state(&record)),
-        ("Made", Cell::moment(record.person.created_at)),
+        ("Created", Cell::moment(record.person.created_at)),
         ("Ended", Cell::some_moment(record.person.ended_at)),
         ("Id", Cell::code(id)),
     ];

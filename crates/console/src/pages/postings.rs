@@ -30,7 +30,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let mut rows = vec![
         ("Wallet", Cell::link(&wallet.name, &address)),
         ("Amount", Cell::money(posting.amount, wallet.currency)),
-        ("Made", Cell::moment(*created_at)),
+        ("Created", Cell::moment(*created_at)),
     ];
     if let PostingKind::Refund(operation) = posting.kind {
         let page = format!("/operations/{operation}");

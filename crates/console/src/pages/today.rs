@@ -10,26 +10,21 @@ mod holder;
 mod watch;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use askama::Template;
 use holdfast_accounts::{AttemptSums, UsageReport};
-use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::{
     ApiKeyFilter, OperationFilter, Order, PageRequest, Period, WalletFilter,
 };
-use holdfast_domain::admin::report::{
-    GroupBy, Grouping, Totals, UsageFilter, UsageQuery, UsageRow,
-};
+use holdfast_domain::admin::report::{GroupBy, Grouping, Totals, UsageFilter, UsageRow};
+use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, UseCase};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::{Currency, Micros, Timestamp};
-use tokio::time::Instant;
 
 use crate::failure::Failure;
 use crate::kit::address::with_query;
 use crate::kit::amount::{cents, difference};
 use crate::kit::cell::{Link, Tone, grouped, money};
-use crate::kit::counting::{Absence, ReportView};
 use crate::kit::moment::{day_of, days_before, hour_of, moment_after, short};
 use crate::kit::page::Page;
 use crate::kit::ranking::{Ranking, RankingEntry};
@@ -37,11 +32,12 @@ use crate::kit::section::{Checklist, Notice, Section};
 use crate::kit::shell::PLAYGROUND;
 use crate::kit::tile::{Tile, Tiles};
 use crate::kit::time_axis::{Step, TimeAxis};
+use crate::kit::time_chart::Unit;
 use crate::kit::visit::Visit;
 use crate::pages::parts::route;
 use crate::pages::parts::usage::{
-    self, by_currency, chart, counted, margin_share, margin_tile, requests, revenue, series, start,
-    sum,
+    self, ReportOrNotice, by_currency, chart, counted, margin_share, margin_tile, report, requests,
+    revenue, series, start, sum,
 };
 
 /// Texts of the page.
@@ -58,12 +54,12 @@ enum TodayText<'a> {
     Ranking,
     #[template(block = "no_request")]
     NoRequest,
-    #[template(block = "missing")]
-    Missing { part: &'a str, cause: &'a str },
     #[template(block = "chart")]
     Chart { of: &'a str, currency: Currency },
     #[template(block = "customers")]
     Customers,
+    #[template(block = "refused")]
+    Refused,
     #[template(block = "no_customer")]
     NoCustomer,
     #[template(block = "models")]
@@ -80,9 +76,8 @@ enum TodayText<'a> {
 const DAYS: u32 = 30;
 /// Customers of the ranking.
 const CUSTOMERS: usize = 5;
-
-/// A report, or the notice in its place.
-type ReportOrNotice = Result<Arc<UsageReport>, Notice>;
+/// Codes of refused requests.
+const REFUSALS: usize = 5;
 
 /// Reports of the page, each of all currencies.
 struct Figures {
@@ -118,7 +113,34 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         return Ok(tiles.into_iter().fold(page, Page::section).section(checklist));
     }
     let figures = Figures::read(&visit).await?;
-    Ok(figures.sections(errors).into_iter().fold(page, Page::section).section(counted()))
+    let page = figures.sections(errors).into_iter().fold(page, Page::section);
+    Ok(refused(&visit).await?.into_iter().fold(page, Page::section).section(counted()))
+}
+
+/// Refused requests of today by their codes, if there are any.
+async fn refused(visit: &Visit) -> Result<Option<Ranking>, Failure> {
+    if !visit.may(UseCase::RefusalRead) {
+        return Ok(None);
+    }
+    let today = day_of(visit.accounts().clock().await?);
+    let period = Period { from: Some(today), to: None };
+    let filter = RefusalFilter { period, ..RefusalFilter::default() };
+    let mut codes: BTreeMap<String, i64> = BTreeMap::new();
+    for HourlyRefusals { code, count, .. } in
+        visit.accounts().refusal_hours(visit.principal(), filter).await?
+    {
+        let sum = codes.entry(code).or_insert(0);
+        // Values of charts are millionths.
+        let count = i64::try_from(count).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        *sum = sum.saturating_add(count);
+    }
+    let entry = |(code, value): (String, i64)| {
+        let of = [("scope", Some("refused")), ("period", Some("today")), ("code", Some(&*code))];
+        RankingEntry { href: Some(with_query("/operations", &of)), name: code, value }
+    };
+    let all: Vec<_> = codes.into_iter().map(entry).collect();
+    let title = TodayText::Refused.to_string();
+    Ok((!all.is_empty()).then(|| Ranking::new(&title, Unit::Count, REFUSALS, all)))
 }
 
 /// First steps of an installation without a request, for those who may take them.
@@ -179,13 +201,16 @@ impl Figures {
         let by_day = Grouping::by(GroupBy::Day);
         let by_model = Grouping::by_both(GroupBy::Day, GroupBy::Model).unwrap_or(by_day);
         let (yesterday, first) = (days_before(today, 1), days_before(today, DAYS - 1));
-        let by_hour = [Grouping::by(GroupBy::Hour)];
-        let by_wallet = [Grouping::by(GroupBy::Wallet)];
-        let hours = report(visit, "Today's revenue", &by_hour, yesterday, until).await?;
+        let (by_hour, by_wallet) = (Grouping::by(GroupBy::Hour), Grouping::by(GroupBy::Wallet));
+        let all = UsageFilter::default;
+        let hours = ("Today's revenue", "/");
+        let hours = report(visit, hours, (&[by_hour], all()), (yesterday, until)).await?;
         let models = TodayText::Revenue.to_string();
-        let models = report(visit, &models, &[by_model, by_day], first, until).await?;
+        let models =
+            report(visit, (&models, "/"), (&[by_model, by_day], all()), (first, until)).await?;
         let customers = TodayText::Ranking.to_string();
-        let customers = report(visit, &customers, &by_wallet, month, until).await?;
+        let customers =
+            report(visit, (&customers, "/"), (&[by_wallet], all()), (month, until)).await?;
         let held = match visit.may(UseCase::OperationRead) {
             true => visit.accounts().held(visit.principal()).await?,
             false => BTreeMap::new(),
@@ -330,32 +355,6 @@ impl Figures {
         let on = |at| address_of(&[("on", &short(at))], currency, is_one);
         chart(&title, currency, &axis, all, on).into()
     }
-}
-
-/// A report from this moment on by the first of these groupings that has few enough rows.
-async fn report(
-    visit: &Visit,
-    what: &str,
-    groupings: &[Grouping],
-    from: Timestamp,
-    until: Instant,
-) -> Result<ReportOrNotice, Failure> {
-    let period = Period { from: Some(from), to: None };
-    let mut notice = Absence::Failed.notice(what, "/");
-    for by in groupings.iter().copied() {
-        let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
-        match visit.shared.usage(&visit.visitor, query, until).await {
-            Ok(ReportView::There(report, _at)) => return Ok(Ok(report)),
-            Ok(ReportView::Absent(absence)) => return Ok(Err(absence.notice(what, "/"))),
-            // Too many groups for a report: the next grouping has fewer.
-            Err(failure) if failure.field.is_some() => {
-                let text = TodayText::Missing { part: what, cause: &failure.message }.to_string();
-                notice = Notice::new(Tone::Warning, text).link("Usage", "/usage");
-            }
-            Err(failure) => return Err(failure),
-        }
-    }
-    Ok(Err(notice))
 }
 
 fn ranking(customers: &UsageReport, currency: Currency, is_one: bool) -> Section {

@@ -92,7 +92,7 @@ fn narrow(query: &SentFields) -> Filter {
         held(FormField::optional(THING, "To (kind:id)", FieldKind::Text)),
         held(FormField::optional(ACTOR, "Who (kind:id)", FieldKind::Text)),
     ];
-    Filter { action: "/trail".to_owned(), fields, submit: "Narrow".to_owned() }
+    Filter::new("/trail", fields)
 }
 
 fn row(

@@ -18,7 +18,7 @@ use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery}
 use holdfast_domain::{Currency, Timestamp};
 use holdfast_wire::file::FileFormat;
 
-use self::view::{SORT, drawn, sorted, table, tiles};
+use self::view::{drawn, sorted, table, tiles};
 use crate::failure::{Failure, FieldRefusal};
 use crate::kit::address::with_query;
 use crate::kit::cell::Link;
@@ -30,9 +30,10 @@ use crate::kit::page::Page;
 use crate::kit::paging::Pages;
 use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO, altered};
 use crate::kit::section::{Choices, Filter, Section};
+use crate::kit::sorting::SORT;
 use crate::kit::time_axis::Step;
 use crate::kit::visit::Visit;
-use crate::pages::parts::operation::read_model;
+use crate::pages::parts::operation::{ROUTE, model_field, read_model, route_field};
 use crate::pages::parts::reference::{self, api_key_field, wallet_field};
 use crate::pages::parts::usage::{CurrencyRows, by_currency, counted};
 
@@ -48,8 +49,6 @@ enum UsageText {
 const PERIOD: PeriodChoice = PeriodChoice { path: "/usage", default: "30d" };
 const FIRST: &str = "first";
 const SECOND: &str = "second";
-const MODEL: &str = "model";
-const ROUTE: &str = "route";
 const CURRENCY: &str = "currency";
 const AFTER: &str = "after";
 /// Rows of a page: those of two dimensions and all columns are the widest of all lists, and a page has 50 KB.
@@ -59,7 +58,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let now = visit.accounts().clock().await?;
     let found = found(&visit, now).await;
     let page = Page::new("Usage").section(counted()).section(PERIOD.links(&visit.query));
-    page.narrowed(filter(&visit, now), found)
+    page.narrowed(filter(&visit, now).await?, found)
 }
 
 async fn found(visit: &Visit, now: Timestamp) -> Result<Vec<Section>, Failure> {
@@ -117,11 +116,11 @@ fn shown(
     shows_costs: bool,
 ) -> Result<Section, Failure> {
     let pages = Pages::new(visit, "/usage", &visit.query);
-    let all = sorted(&rows.rows, visit.query.get(SORT));
+    let all = sorted(&rows.rows, &visit.query);
     let passed = pages.request()?.after.map_or(0, |PageCursor(rows)| rows);
     // The report may be read anew between two pages, and have fewer rows then.
     let passed = usize::try_from(passed).unwrap_or(0).min(all.len());
-    let shown: Vec<_> = all.iter().skip(passed).take(ROWS).copied().collect();
+    let shown = all.get(passed..all.len().min(passed + ROWS)).unwrap_or(&[]);
     let end = passed + shown.len();
     let next = i64::try_from(end).ok().filter(|_| end < all.len()).map(PageCursor);
     let title = if all.len() > ROWS {
@@ -129,7 +128,7 @@ fn shown(
     } else {
         "Breakdown".to_owned()
     };
-    let table = table(&title, by, (&shown, rows), (&visit.query, shows_costs));
+    let table = table(&title, by, (shown, rows), (&visit.query, shows_costs));
     let file = Link::new("Rows as CSV", address("/usage.csv", &visit.query));
     Ok(table.next(pages.next(next)?).link(file).into())
 }
@@ -199,7 +198,7 @@ const fn label(by: GroupBy) -> &'static str {
     }
 }
 
-fn filter(visit: &Visit, now: Timestamp) -> Filter {
+async fn filter(visit: &Visit, now: Timestamp) -> Result<Filter, Failure> {
     let seen = GroupBy::ALL.into_iter().filter(|by| match by {
         GroupBy::Route => visit.principal().sees_routes(),
         GroupBy::Wallet => visit.principal().only_wallet().is_none(),
@@ -224,13 +223,10 @@ fn filter(visit: &Visit, now: Timestamp) -> Filter {
         FormField::new(FIRST, "By", FieldKind::Select(choices)).value(first),
         held(FormField::optional(SECOND, "And by", FieldKind::Select(second))),
     ];
-    fields.extend(wallet_field(visit));
-    fields.extend([
-        api_key_field(&visit.query),
-        held(FormField::optional(MODEL, "Model", FieldKind::Text)),
-    ]);
+    fields.extend(wallet_field(visit).await?);
+    fields.extend([api_key_field(visit).await?, model_field(visit)?]);
     if visit.principal().sees_routes() {
-        fields.push(held(FormField::optional(ROUTE, "Route", FieldKind::Text)));
+        fields.push(held(route_field(visit)?));
     }
     fields.extend([
         bound(FormField::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
@@ -241,7 +237,7 @@ fn filter(visit: &Visit, now: Timestamp) -> Filter {
     let chosen =
         [PRESET, ON, CURRENCY, SORT].into_iter().filter(|name| visit.query.get(name).is_some());
     fields.extend(chosen.map(|name| held(FormField::optional(name, name, FieldKind::Hidden))));
-    Filter { action: "/usage".to_owned(), fields, submit: "Apply".to_owned() }
+    Ok(Filter { submit: "Apply".to_owned(), ..Filter::new("/usage", fields) })
 }
 
 /// The same query at this path.

@@ -1,5 +1,5 @@
-//! A wallet: its balance and threshold, its statement by month, what is held of it and by which operations, its
-//! deposits, its API keys, its usage of late, its people, and what can be done with it.
+//! A wallet: its balance, this month's charges and its threshold, a chart by API key, its latest requests and deposits,
+//! its API keys, its people, and what can be done with it. Its statement is a page beside it.
 //!
 //! Each list is the beginning of one that has a page of its own, with a link to that.
 
@@ -12,8 +12,7 @@ use askama::Template;
 use holdfast_accounts::fields::members;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::{
-    ApiKeyFilter, OperationFilter, OperationListing, Order, PageRequest, PostingFilter,
-    PostingList, Scope,
+    ApiKeyFilter, Order, PageRequest, PostingFilter, PostingList,
 };
 use holdfast_domain::admin::{UseCase, WalletRecord};
 
@@ -21,12 +20,14 @@ use crate::failure::Failure;
 use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::isolation::isolated;
 use crate::kit::page::Page;
-use crate::kit::section::{Facts, Notice, Table};
+use crate::kit::section::{Choices, Facts, Notice, Table};
 use crate::kit::value::spend_text;
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
 use crate::pages::parts::wallet::opened;
-use crate::pages::parts::{api_key, person, posting, refusal, wallet};
+use crate::pages::parts::{api_key, operation, person, posting, refusal, wallet};
+
+use self::usage::Spending;
 
 /// Texts of the page.
 #[derive(Debug, Template)]
@@ -36,7 +37,11 @@ enum WalletText {
     LowBalance,
     #[template(block = "no_key")]
     NoKey,
+    #[template(block = "no_request")]
+    NoRequest,
 }
+
+const OVERVIEW: &str = "Overview";
 
 /// Rows of each list on the page.
 const LATEST: PageRequest = PageRequest::first(Order::Newest, 10);
@@ -48,19 +53,20 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         let low = Notice::new(Tone::Warning, WalletText::LowBalance.to_string());
         page = page.section(low);
     }
-    let days_left = match visit.may(UseCase::UsageRead) {
-        true => usage::days_left(&visit, &record).await?,
+    if visit.may(UseCase::StatementRead) {
+        page = page.section(tabs(&record, OVERVIEW));
+    }
+    let spending = match visit.may(UseCase::UsageRead) {
+        true => Some(Spending::read(&visit, &record.wallet).await?),
         false => None,
     };
-    page = page.section(facts(&visit.visitor, &record, days_left));
-    if visit.may(UseCase::StatementRead) {
-        // A month that cannot be read is refused beside its field, and the rest of the page
-        // stands.
-        let sections = statement::sections(&visit, &record).await;
-        page = page.narrowed(statement::filter(&record, &visit.query), sections)?;
+    page = page.section(facts(&visit.visitor, &record, spending.as_ref()));
+    if let Some(spending) = spending {
+        page = page.section(spending.section(&visit, &record.wallet));
     }
     if visit.may(UseCase::OperationRead) {
-        page = page.section(holds(&visit, &record).await?);
+        let empty = WalletText::NoRequest.to_string();
+        page = page.section(operation::latest(&visit, Some(record.wallet.id), &empty).await?);
     }
     if visit.may(UseCase::PostingRead) {
         page = page.section(deposits(&visit, &record).await?);
@@ -68,13 +74,19 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     if visit.may(UseCase::ApiKeyRead) {
         page = page.section(api_keys(&visit, &record).await?);
     }
-    if visit.may(UseCase::UsageRead) {
-        page = page.section(usage::section(&visit, &record).await?);
-    }
     if visit.may(UseCase::PersonRead) {
         page = page.section(person::of_wallet(&visit, record.wallet.id, LATEST).await?);
     }
     Ok(refusal::of_wallet(&visit, record.wallet.id).await?.into_iter().fold(page, Page::section))
+}
+
+/// Pages of a wallet, of which one is shown.
+fn tabs(record: &WalletRecord, here: &str) -> Choices {
+    let base = format!("/wallets/{}", record.wallet.id);
+    let statement = format!("{base}/statement");
+    let links = [(OVERVIEW, base), ("Statement", statement)];
+    let links = links.map(|(name, href)| (Link::new(name, href), name == here)).to_vec();
+    Choices { label: "Wallet".to_owned(), links }
 }
 
 /// The title, and what can be done.
@@ -91,13 +103,14 @@ fn heading(visitor: &Visitor, record: &WalletRecord) -> Page {
         .action(may(UseCase::PostingAdjust), "Adjust", format!("{base}/adjust"))
         .action(may(UseCase::ApiKeyIssue), "New API key", api_key::issue_address(wallet.id))
         .action(visitor.may(UseCase::UsageRead), "Usage", usage)
+        .action(may(UseCase::PersonInvite), "Invite", format!("/people/new?wallet={}", wallet.id))
         .action(may(UseCase::WalletUpdate), "Edit", format!("{base}/edit"))
         .danger(!is_suspended && may(suspend), "Suspend", format!("{base}/suspend"))
         .action(is_suspended && may(resume), "Resume", format!("{base}/resume"))
         .danger(may(UseCase::WalletClose), "Close", format!("{base}/close"))
 }
 
-fn facts(visitor: &Visitor, record: &WalletRecord, days_left: Option<i64>) -> Facts {
+fn facts(visitor: &Visitor, record: &WalletRecord, spending: Option<&Spending>) -> Facts {
     let wallet = &record.wallet;
     let money = |amount| Cell::money(amount, wallet.currency);
     let held = if visitor.may(UseCase::OperationRead) {
@@ -107,15 +120,20 @@ fn facts(visitor: &Visitor, record: &WalletRecord, days_left: Option<i64>) -> Fa
         money(wallet.held)
     };
     let bound = record.key_spend.map(|spend| Cell::text(spend_text(spend, wallet.currency)));
+    let (spent, days_left) = match spending {
+        Some(spending) => (spending.of_month(), spending.days_left(record)),
+        None => (None, None),
+    };
     let mut rows = vec![
         ("Available", money(wallet.available)),
+        ("Spend this month", spent.map_or(Cell::Nothing, money)),
         ("Days left", days_left.map_or(Cell::Nothing, |days| Cell::text(days.to_string()))),
         ("Held", held),
         ("State", wallet::state(record)),
         ("Low-balance threshold", record.low_balance.map_or(Cell::Nothing, money)),
         (members::WALLET_KEY_SPEND.label, bound.unwrap_or(Cell::Nothing)),
         ("External id", Cell::some_text(record.external_id.as_deref())),
-        ("Made", Cell::moment(record.created_at)),
+        ("Created", Cell::moment(record.created_at)),
     ];
     if let Some(closed_at) = record.closed_at {
         rows.push(("Closed", Cell::moment(closed_at)));
@@ -129,29 +147,6 @@ fn facts(visitor: &Visitor, record: &WalletRecord, days_left: Option<i64>) -> Fa
 /// Address of all requests with an active hold on a wallet.
 fn running_address(wallet: WalletId) -> String {
     format!("/operations?scope=running&wallet={wallet}")
-}
-
-/// Requests with an active hold on it.
-async fn holds(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {
-    let wallet = &record.wallet;
-    let filter =
-        OperationFilter { scope: Scope::Running, wallet: Some(wallet.id), ..Default::default() };
-    let listed = visit.accounts().operations(visit.principal(), filter, LATEST).await?;
-    let row = |OperationListing { operation, api_key_name, .. }: &OperationListing| {
-        let name = api_key_name.clone().unwrap_or_else(|| operation.api_key.to_string());
-        vec![
-            Cell::link(operation.model.as_str(), format!("/operations/{}", operation.id)),
-            Cell::link(name, format!("/keys/{}", operation.api_key)),
-            Cell::money(operation.hold, wallet.currency),
-            Cell::moment(operation.admitted_at),
-        ]
-    };
-    let rows = listed.rows.iter().map(row).collect();
-    let head = ["Model", "API key", "Holds", "Since"];
-    let empty = "No running requests.";
-    let running = Link::new("All running requests", running_address(wallet.id));
-    let all = Link::new("All requests", format!("/operations?wallet={}", wallet.id));
-    Ok(Table::new("Running requests", &head, rows, empty).link(running).link(all))
 }
 
 async fn deposits(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {

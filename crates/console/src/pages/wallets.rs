@@ -1,19 +1,22 @@
-//! Wallets: the list, narrowed by name or balance.
+//! Wallets: the list, narrowed by name or balance, and sorted by any column.
 
 use askama::Template;
 use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::Micros;
 use holdfast_domain::admin::listing::{Page as ListPage, WalletFilter};
-use holdfast_domain::admin::{UseCase, WalletRecord, WalletState};
+use holdfast_domain::admin::report::GroupBy;
+use holdfast_domain::admin::{ResourceId, UseCase, WalletRecord, WalletState};
 
 use crate::failure::Failure;
 use crate::kit::cell::Cell;
 use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::input::SentFields;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
-use crate::kit::section::{Filter, Table};
+use crate::kit::section::{Filter, Section, Table};
+use crate::kit::sorting::{self, SortColumn};
 use crate::kit::visit::Visit;
+use crate::pages::parts::reference::wallet_names;
+use crate::pages::parts::usage::{SPEND_OF_MONTH, Spend, spend_cell, spend_of_month};
 use crate::pages::parts::wallet::state;
 
 /// Texts of the page.
@@ -30,37 +33,81 @@ const STATE: &str = "state";
 const LOW: &str = "low";
 const ACTIVE: &str = "active";
 
+const PATH: &str = "/wallets";
+
+/// A wallet with its charges less refunds of this month.
+type WalletRow = (WalletRecord, Option<Spend>);
+
+/// Column of the charges of this month, which a role without usage has not.
+const SPEND: usize = 2;
+/// Order by each column.
+const SORTS: [SortColumn<WalletRow>; 6] = [
+    SortColumn::Text("name", |(record, _)| record.wallet.name.clone()),
+    SortColumn::Number("available", |(record, _)| record.wallet.available.get().into()),
+    SortColumn::Number("spend", |(_, spend)| spend.map_or(-1, |(amount, _)| amount.get().into())),
+    SortColumn::Number("held", |(record, _)| record.wallet.held.get().into()),
+    SortColumn::None,
+    SortColumn::Number("created", |(record, _)| record.created_at.as_micros().into()),
+];
+
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
-    let found = found(&visit).await.map(|table| vec![table.into()]);
+    let found = found(&visit).await;
     Page::new("Wallets")
         .form(&visit, UseCase::WalletCreate, "/wallets/new")
-        .narrowed(narrowing(&visit.query), found)
+        .narrowed(narrowing(&visit).await?, found)
 }
 
-async fn found(visit: &Visit) -> Result<Table, Failure> {
+async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let below: Option<Micros> = visit.query.read(BELOW)?;
     let runs_low = visit.query.get(STATE) == Some(LOW);
     let state = visit.query.get(STATE).filter(|state| *state == ACTIVE);
     let state = state.map(|_active| WalletState::Active);
     let filter =
         WalletFilter { available_below: below, runs_low, state, ..WalletFilter::default() };
-    let pages = Pages::new(visit, "/wallets", &visit.query);
-    let listed = match visit.query.read::<Reference>(NAME)? {
-        Some(reference) => named(visit, &reference, filter).await?,
-        None => visit.accounts().wallets(visit.principal(), filter, pages.request()?).await?,
+    let name = visit.query.read::<Reference>(NAME)?;
+    let (spends, mut notices) = match spend_of_month(visit, GroupBy::Wallet, PATH).await? {
+        Some(Ok(spends)) => (Some(spends), Vec::new()),
+        Some(Err(notice)) => (None, vec![notice]),
+        None => (None, Vec::new()),
     };
-    let next = pages.next(listed.next)?;
-    let rows = listed.rows.iter().map(row).collect();
-    let head = ["Name", "Available", "Held", "State", "Made"];
+    let spend = |record: &WalletRecord| {
+        let none = (Micros::ZERO, record.wallet.currency);
+        let thing = ResourceId::Wallet(record.wallet.id);
+        spends.as_ref().map(|all| all.get(&thing).copied().unwrap_or(none))
+    };
+    let (name, filter, spend) = (&name, &filter, &spend);
+    let read = |request| async move {
+        let listed = match name {
+            Some(reference) => named(visit, reference, filter).await?,
+            None => visit.accounts().wallets(visit.principal(), filter.clone(), request).await?,
+        };
+        let with_spend = |record| {
+            let spend = spend(&record);
+            (record, spend)
+        };
+        Ok(listed.map(with_spend))
+    };
+    let pages = Pages::new(visit, PATH, &visit.query);
+    let listed = sorting::page(&SORTS, (&pages, &visit.query), read).await?;
+    let mut rows: Vec<_> = listed.rows.iter().map(row).collect();
+    let mut head = vec!["Name", "Available", SPEND_OF_MONTH, "Held", "State", "Created"];
+    let mut sorts = sorting::links(&SORTS, PATH, &visit.query);
+    if spends.is_none() {
+        head.remove(SPEND);
+        sorts.remove(SPEND);
+        rows.iter_mut().for_each(|row| drop(row.remove(SPEND)));
+    }
     let empty = &WalletsText::Empty { may_create: visit.may(UseCase::WalletCreate) }.to_string();
-    Ok(Table::new("Wallets", &head, rows, empty).next(next))
+    let table = Table::new("Wallets", &head, rows, empty).sorts(sorts).next(listed.next);
+    notices.extend(listed.notice);
+    Ok(notices.into_iter().map(Section::from).chain([table.into()]).collect())
 }
 
 /// The wallet of this name or id alone.
 async fn named(
     visit: &Visit,
     reference: &Reference,
-    filter: WalletFilter,
+    filter: &WalletFilter,
 ) -> Result<ListPage<WalletRecord>, Failure> {
     let found = match visit.accounts().wallet(visit.principal(), reference).await {
         Err(AccountsError::NotFound(_wallet)) => None,
@@ -70,23 +117,26 @@ async fn named(
     Ok(ListPage::whole(found))
 }
 
-fn narrowing(query: &SentFields) -> Filter {
-    let field = |name, label, kind| FormField::optional(name, label, kind).value(query.raw(name));
+async fn narrowing(visit: &Visit) -> Result<Filter, Failure> {
+    let field =
+        |name, label, kind| FormField::optional(name, label, kind).value(visit.query.raw(name));
     let states = [("", "All"), (ACTIVE, "Active"), (LOW, "Runs low")];
     let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
-    let fields = vec![
-        field(NAME, "Name or id", FieldKind::Text),
+    let mut fields = vec![
+        field(NAME, "Name or id", FieldKind::Text).suggesting(wallet_names(visit).await?),
         field(BELOW, "Available below", FieldKind::Amount),
         field(STATE, "State", FieldKind::Select(states)),
     ];
-    Filter { action: "/wallets".to_owned(), fields, submit: "Narrow".to_owned() }
+    fields.extend(sorting::field(&visit.query));
+    Ok(Filter::new(PATH, fields))
 }
 
-fn row(record: &WalletRecord) -> Vec<Cell> {
+fn row((record, spend): &WalletRow) -> Vec<Cell> {
     let wallet = &record.wallet;
     vec![
         Cell::link(&wallet.name, format!("/wallets/{}", wallet.id)),
         Cell::money(wallet.available, wallet.currency),
+        spend_cell(*spend),
         Cell::money(wallet.held, wallet.currency),
         state(record),
         Cell::moment(record.created_at),

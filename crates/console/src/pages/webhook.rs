@@ -43,14 +43,14 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         ("Kinds", Cell::text(kinds(&record))),
         ("Description", Cell::some_text(record.description.as_deref())),
         ("Secret rotated", Cell::some_moment(record.secret.generations.rotated_at)),
-        ("Made", Cell::moment(record.created_at)),
+        ("Created", Cell::moment(record.created_at)),
         ("Made by", Cell::code(record.created_by)),
         ("Id", Cell::code(record.id)),
     ];
     let next = pages.next(deliveries.next)?;
     let may_resend = visit.may(UseCase::WebhookResend) && is_active;
     let rows_of = deliveries.rows.iter().map(|row| delivery(row, &base, may_resend)).collect();
-    let head = ["Event", "State", "Tries", "Last answer", "Made", "Next or ended", "Again"];
+    let head = ["Event", "State", "Tries", "Last answer", "Created", "Next or ended", "Again"];
     let empty = &WebhookText::NoDelivery.to_string();
     let may = |use_case, is_now: bool| visit.may(use_case) && is_now;
     Ok(Page::new(format!("Webhook to {}", origin(&record)))

@@ -26,10 +26,9 @@ enum WebhooksText {
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let page = Page::new("Webhooks").form(&visit, UseCase::WebhookCreate, "/webhooks/new");
     let found = found(&visit).await;
-    match wallet_field(&visit) {
+    match wallet_field(&visit).await? {
         Some(field) => {
-            let (action, submit) = ("/webhooks".to_owned(), "Narrow".to_owned());
-            let filter = Filter { action, fields: vec![field], submit };
+            let filter = Filter::new("/webhooks", vec![field]);
             page.narrowed(filter, found.map(|table| vec![table.into()]))
         }
         None => Ok(page.section(found?)),
@@ -44,7 +43,7 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let wallets = listed.rows.iter().filter_map(|record| record.wallet.map(ResourceId::Wallet));
     let names = Names::read(visit, wallets).await?;
     let rows = listed.rows.iter().map(|record| row(record, &names, &visit.visitor)).collect();
-    let head = ["To", "State", "Wallet", "Kinds", "Made"];
+    let head = ["To", "State", "Wallet", "Kinds", "Created"];
     let empty = &WebhooksText::Empty.to_string();
     Ok(Table::new("Newest first", &head, rows, empty).next(next))
 }

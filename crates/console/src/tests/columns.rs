@@ -66,8 +66,10 @@ async fn money_and_the_columns_that_a_page_keeps_stand_on_every_screen() {
     world.completed(&key, 20).await;
     for (page, head, class) in [
         ("/usage?by=day".to_owned(), "Charge", "a"),
-        (format!("/wallets/{wallet}"), "Available", "a"),
-        (format!("/wallets/{wallet}"), "What", "l"),
+        (format!("/wallets/{wallet}/statement"), "Amount, USD", "a"),
+        (format!("/wallets/{wallet}/statement"), "What", "l"),
+        (format!("/wallets/{wallet}/statement"), "Balance, USD", "l"),
+        (format!("/wallets/{wallet}/statement?view=journal"), "Available", "a"),
         ("/trail".to_owned(), "Did", "l"),
         ("/trail".to_owned(), "To", "l"),
         ("/routes".to_owned(), "Failing since", "l"),

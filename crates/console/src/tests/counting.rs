@@ -141,14 +141,20 @@ async fn while_a_report_is_in_progress_pages_say_so_and_files_come() {
     // An export has a place of its own.
     world.get(owner, "/usage.csv").await.is(200).has("closing");
     world.get(owner, &format!("{page}/statement.csv")).await.is(200).has("closing");
-    let key = format!("/keys/{}", key.id);
-    for (page, known) in
-        [("/", "Unhealthy routes"), ("/usage", "By"), (&page, "5.00 USD"), (&key, "one")]
-    {
+    let (key, statement) = (format!("/keys/{}", key.id), format!("{page}/statement"));
+    for (page, known) in [
+        ("/", "Unhealthy routes"),
+        ("/usage", "By"),
+        (&page, "5.00 USD"),
+        (&key, "one"),
+        (&statement, "Journal"),
+        ("/wallets", "acme"),
+        ("/keys", "one"),
+    ] {
         world.get(owner, page).await.is(200).has("being counted").has(known);
     }
     drop(in_progress);
-    for page in ["/", "/usage", &page, &key] {
+    for page in ["/", "/usage", &page, &key, &statement, "/wallets", "/keys"] {
         world.get(owner, page).await.is(200).has_not("being counted");
     }
 }

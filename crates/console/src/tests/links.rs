@@ -8,8 +8,8 @@ use holdfast_domain::Micros;
 use holdfast_domain::admin::PostingDetails;
 
 use crate::tests::book::{
-    Book, OpsWorld, address, amount, behind_rows, book, fact, owner, pages_of, plain, request,
-    rows, tile, total,
+    Book, OpsWorld, address, amount, amounts, behind_rows, book, fact, owner, pages_of, plain,
+    request, rows, tile, total,
 };
 
 const SEED: u64 = 0x11_4b5;
@@ -70,18 +70,65 @@ async fn wallets_lead_to_their_rows(world: &OpsWorld, book: &Book) {
         let found = sum(world, &held, "Newest first", |row| amount(&row["Holds"])).await;
         assert!(found > 0);
         assert_eq!(amount(&fact(&html, "Held").unwrap()), found);
-        let days = rows(&html, "Usage by day and model");
-        assert!(!days.is_empty(), "{}", plain(&html));
-        for (day, href) in days.iter().zip(behind_rows(&html, "Usage by day and model")) {
-            let charge = sum(world, &href, "Breakdown", |row| amount(&row["Charge"])).await;
-            assert_eq!(amount(&day["Charge"]), charge, "{href}");
-            let lost = sum(world, &href, "Breakdown", |row| count(&row["Unconfirmed"])).await;
-            assert_eq!(count(&day["Abandoned"]), lost, "{href}");
-        }
         // All of the book is of the last days.
         let own = book.operations.iter().filter(|it| it.wallet == *wallet);
         let charges: i64 = own.filter_map(|it| it.phase.charge()).map(Micros::get).sum();
-        assert_eq!(days.iter().map(|row| amount(&row["Charge"])).sum::<i64>(), charges);
+        let drawn: i64 = amounts(&html, "legend").iter().map(|(_, amount)| amount).sum();
+        assert_eq!(drawn, charges, "{}", plain(&html));
+    }
+}
+
+/// Amounts of these rows of a day, on all its pages.
+async fn amounts_of_day(world: &OpsWorld, first: &str, is_of: impl Fn(&str) -> bool) -> i64 {
+    let (mut path, mut sum, mut pages) = (Some(first.to_owned()), 0, 0);
+    while let Some(address) = path {
+        let html = world.page(&owner(), &address).await;
+        let all = rows(&html, "Requests and payments of");
+        let [opening, entries @ .., closing] = all.as_slice() else { panic!("{html}") };
+        let own = entries.iter().map(|row| amount(&row["Amount"])).sum::<i64>();
+        assert_eq!(amount(&opening["Balance"]) + own, amount(&closing["Balance"]), "{address}");
+        let of = entries.iter().filter(|row| is_of(&row["What"]));
+        sum += of.map(|row| amount(&row["Amount"])).sum::<i64>();
+        let earlier = html.split_once("\">Earlier entries</a>");
+        path = earlier.map(|(before, _)| address_of(before.rsplit_once("href=\"").unwrap().1));
+        pages += 1;
+        assert!(pages < 50, "{first} leads on for ever");
+    }
+    sum
+}
+
+fn address_of(href: &str) -> String {
+    href.split('"').next().unwrap().replace("&#38;", "&")
+}
+
+async fn days_of_a_statement_lead_to_their_rows(world: &OpsWorld, book: &Book) {
+    for wallet in &book.wallets {
+        let (mut path, mut days) = (Some(format!("/wallets/{wallet}/statement")), 0);
+        let mut end = None;
+        // The month may have turned while the book was written.
+        while let Some(address) = path {
+            let html = world.page(&owner(), &address).await;
+            let all = rows(&html, "Statement of");
+            let [opening, movements @ .., closing] = all.as_slice() else { panic!("{html}") };
+            let mut funds = amount(&opening["Balance"]);
+            let links = behind_rows(&html, "Statement of");
+            for (row, href) in movements.iter().zip(links.iter()) {
+                let is_usage = row["What"].starts_with("Usage");
+                let kind = if is_usage { "Charge" } else { "Deposit" };
+                let shown = amounts_of_day(world, href, |what| what == kind).await;
+                assert_eq!(amount(&row["Amount"]), shown, "{href}");
+                funds += shown;
+                assert_eq!(amount(&row["Balance"]), funds, "{row:?}");
+                days += 1;
+            }
+            assert_eq!(amount(&closing["Balance"]), funds);
+            assert!(end.is_none_or(|end| end == funds));
+            end = Some(amount(&opening["Balance"]));
+            let (before, _) = html.split_once("\">Month before</a>").unwrap();
+            let before = address_of(before.rsplit_once("href=\"").unwrap().1);
+            path = Some(before).filter(|_before| end != Some(0));
+        }
+        assert!(days >= 2, "{days}");
     }
 }
 
@@ -139,6 +186,7 @@ async fn check(world: &OpsWorld) {
     let book = book(world, SEED, 90, 4).await;
     today_leads_to_its_rows(world).await;
     wallets_lead_to_their_rows(world, &book).await;
+    days_of_a_statement_lead_to_their_rows(world, &book).await;
     keys_lead_to_their_rows(world, &book).await;
     sums_of_usage_lead_to_their_parts(world).await;
     refunds_lead_to_their_postings(world, &book).await;

@@ -106,7 +106,7 @@ async fn nothing_of_another_wallet_exists_for_a_holder() {
     let posting = shown.links().into_iter().find(|link| link.starts_with("/postings/")).unwrap();
     for role in [Role::HolderAdmin, Role::HolderDeveloper, Role::HolderViewer] {
         let visitor = visitor_of(role, own.wallet.id);
-        let files = ["", "/deposits", "/adjustments", "/refunds", "/statement.csv"];
+        let files = ["", "/deposits", "/adjustments", "/refunds", "/statement", "/statement.csv"];
         let mut paths: Vec<_> = files.iter().map(|file| format!("{wallet}{file}")).collect();
         paths.extend([key_page.clone(), posting.clone()]);
         for path in paths {

@@ -2,7 +2,7 @@
 
 use holdfast_accounts::{PostingOrder, Principal};
 use holdfast_domain::Micros;
-use holdfast_domain::admin::{PostingDetails, Role};
+use holdfast_domain::admin::{DepositReference, PostingDetails, Role};
 
 use super::world::{World, reference, request, visitor_of};
 
@@ -44,11 +44,11 @@ async fn the_rows_of_all_pages_add_up_to_the_balance() {
     }
     let record = world.record(wallet).await.wallet;
     let mut expected = (record.available.get(), record.held.get());
-    let mut page = format!("/wallets/{wallet}");
+    let mut page = format!("/wallets/{wallet}/statement?view=journal");
     let (mut pages, mut entries) = (0, 0);
     loop {
         let shown = world.get(&world.owner, &page).await;
-        let rows = shown.is(200).rows("Statement of");
+        let rows = shown.is(200).rows("Journal of");
         let [first, middle @ .., last] = rows.as_slice() else { panic!("{}", shown.body) };
         assert_eq!((first[1].as_str(), last[1].as_str()), ("Balance before", "Balance after"));
         assert_eq!((micros(&last[4]), micros(&last[5])), expected, "page {pages}");
@@ -73,18 +73,25 @@ async fn the_rows_of_all_pages_add_up_to_the_balance() {
 async fn a_month_leads_to_those_beside_it() {
     let world = World::new().await;
     let wallet = world.wallet("acme", 1_000).await.wallet.id;
-    let page = format!("/wallets/{wallet}?month=2026-01");
+    let base = format!("/wallets/{wallet}/statement");
+    let page = format!("{base}?month=2026-01");
     let shown = world.get(&world.owner, &page).await;
     shown.is(200).has("Statement of 2026-01");
     let rows = shown.rows("Statement of");
     assert_eq!(rows.len(), 2, "nothing had moved by then: {rows:?}");
     let before = shown.link("Month before").unwrap();
-    assert_eq!(before, format!("/wallets/{wallet}?month=2025-12"));
-    assert_eq!(shown.link("Month after").unwrap(), format!("/wallets/{wallet}?month=2026-02"));
-    let now = world.get(&world.owner, &format!("/wallets/{wallet}")).await;
+    assert_eq!(before, format!("{base}?month=2025-12"));
+    assert_eq!(shown.link("Month after").unwrap(), format!("{base}?month=2026-02"));
+    let now = world.get(&world.owner, &base).await;
     assert_eq!(now.link("Month after"), None);
+    let journal = world.get(&world.owner, &now.link("Journal").unwrap()).await;
+    let before = journal.is(200).has("Journal of").link("Month before").unwrap();
+    world.get(&world.owner, &before).await.is(200).has("Journal of");
+    for day in ["2026-11", "2026-11-31", "x"] {
+        world.get(&world.owner, &format!("{base}?on={day}")).await.is(422);
+    }
     for month in ["2026", "2026-13", "x"] {
-        world.get(&world.owner, &format!("/wallets/{wallet}?month={month}")).await.is(422);
+        world.get(&world.owner, &format!("{base}?month={month}")).await.is(422);
     }
 }
 
@@ -95,7 +102,7 @@ async fn a_month_is_a_file_that_has_no_formula() {
     let address = world.open(&world.owner, &format!("/wallets/{wallet}/adjust")).await;
     let fields = [("amount", "-0.0005"), ("reason", "=HYPERLINK(\"http://evil\")")];
     world.confirm(&world.owner, &address, &fields).await.is(303);
-    let shown = world.get(&world.owner, &format!("/wallets/{wallet}")).await;
+    let shown = world.get(&world.owner, &format!("/wallets/{wallet}/statement")).await;
     let file = world.get(&world.owner, &shown.link("Statement as CSV").unwrap()).await;
     assert_eq!(file.is(200).headers["content-type"], "text/csv; charset=utf-8; header=present");
     let name = file.headers["content-disposition"].to_str().unwrap();
@@ -133,4 +140,51 @@ async fn payments_of_all_wallets_have_files_of_two_months() {
     world.get(&world.owner, "/payments?kind=x").await.is(422);
     // Usage says which moment counts there, and leads here.
     world.get(&world.owner, "/usage").await.is(200).has("/payments");
+}
+
+#[tokio::test]
+async fn a_day_has_one_line_for_its_requests_and_one_for_a_payment_with_its_reference() {
+    let world = World::new().await;
+    let wallet = world.wallet("acme", 0).await.wallet.id;
+    let local = Principal::local();
+    for (number, micros) in [(1, 5_000_000), (2, 7_000_000)] {
+        let reference_of = DepositReference::new("stripe", &format!("pi_{number}"));
+        let details = PostingDetails { reference: Some(reference_of), ..PostingDetails::default() };
+        let order = PostingOrder { amount: Micros::new(micros), currency: None, details };
+        world.accounts.deposit(&local, &request(), &reference(wallet), order).await.unwrap();
+    }
+    let key = world.api_key(wallet, "prod").await;
+    let mut charged = 0;
+    for prompt in [20, 30, 40] {
+        charged += world.completed(&key, prompt).await.phase.charge().unwrap().get();
+    }
+    world.running(&key).await;
+    let page = format!("/wallets/{wallet}/statement");
+    let shown = world.get(&world.owner, &page).await;
+    let rows = shown.is(200).rows("Statement of");
+    let [opening, .., usage, closing] = rows.as_slice() else { panic!("{}", shown.body) };
+    assert_eq!((opening[1].as_str(), opening[4].as_str()), ("Opening balance", "0.000000"));
+    let payments: Vec<_> = rows.iter().filter(|row| row[1] == "Deposit").collect();
+    let payments: Vec<_> = payments.iter().map(|row| (row[2].as_str(), row[3].as_str())).collect();
+    assert_eq!(payments, [("stripe pi_1", "5.000000"), ("stripe pi_2", "7.000000")]);
+    assert_eq!(usage[1], "Usage, 3 requests");
+    let of = |micros: i64| crate::kit::amount::exact(Micros::new(micros));
+    assert_eq!(usage[3], of(-charged));
+    // A hold leaves the funds as they are, and is named beside them.
+    let funds = of(12_000_000 - charged);
+    assert_eq!(
+        (usage[4].clone(), closing[4].clone()),
+        (funds.clone(), format!("{funds} {} on hold", of(100)))
+    );
+    let day = shown.links().into_iter().find(|link| link.contains("on=")).unwrap();
+    let shown = world.get(&world.owner, &day).await;
+    let rows = shown.is(200).rows("Requests and payments of");
+    let names: Vec<_> = rows.iter().map(|row| row[1].as_str()).collect();
+    let charges = ["Charge"; 3];
+    let expected = [&["Opening balance", "Deposit", "Deposit"][..], &charges, &["Closing balance"]];
+    assert_eq!(names, expected.concat());
+    assert!(rows[3][2].contains("/") && rows[3][3] == "prod", "{rows:?}");
+    let journal = world.get(&world.owner, &format!("{page}?view=journal")).await;
+    let kinds: Vec<_> = journal.rows("Journal of").iter().map(|row| row[1].clone()).collect();
+    assert!(kinds.contains(&"Unused hold returned".to_owned()), "{kinds:?}");
 }

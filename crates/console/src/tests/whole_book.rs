@@ -278,22 +278,22 @@ async fn wallets_are_of_the_rows(world: &OpsWorld, whole: &WholeBook) {
 async fn a_statement_is_of_the_rows(world: &OpsWorld, whole: &WholeBook) {
     let wallet = whole.book.wallets[0];
     let (available, held) = balance(whole, wallet);
-    let first = format!("/wallets/{wallet}");
-    let html = world.page(&owner(), &first).await;
+    let html = world.page(&owner(), &format!("/wallets/{wallet}")).await;
+    let first = format!("/wallets/{wallet}/statement?view=journal");
     assert_eq!(amount(&fact(&html, "Available").unwrap()), available);
     assert_eq!(amount(&fact(&html, "Held").unwrap()), held);
     let change = |text: &String| if text == "–" { 0 } else { amount(text) };
     let (mut path, mut pages, mut moved) = (Some(first), 0, (0, 0));
     while let Some(address) = path {
         let html = world.page(&owner(), &address).await;
-        let shown = rows(&html, "Statement of");
+        let shown = rows(&html, "Journal of");
         let [before, entries @ .., after] = shown.as_slice() else { panic!("{html}") };
-        let end = (amount(&after["Available"]), amount(&after["Held"]));
+        let end = (amount(&after["Available"]), amount(&after["On hold"]));
         assert_eq!(end, (available - moved.0, held - moved.1), "page {pages}");
         for row in entries {
-            moved = (moved.0 + change(&row["To available"]), moved.1 + change(&row["To held"]));
+            moved = (moved.0 + change(&row["Change"]), moved.1 + change(&row["Hold change"]));
         }
-        let begin = (amount(&before["Available"]), amount(&before["Held"]));
+        let begin = (amount(&before["Available"]), amount(&before["On hold"]));
         assert_eq!(begin, (available - moved.0, held - moved.1), "page {pages}");
         pages += 1;
         let link = |text: &str| {

@@ -18,7 +18,8 @@ pub use self::export::{
     UsageExport,
 };
 pub use self::statement::{
-    AmountOverflow, EntryPlace, Statement, StatementBalance, StatementEntry, StatementLine,
+    AmountOverflow, DailyStatement, DayMovement, EntryPlace, MovementKind, Statement,
+    StatementBalance, StatementEntry, StatementLine,
 };
 pub use self::sums::{
     Group, GroupBy, Grouping, KnownCost, Totals, UsageFilter, UsageQuery, UsageRow,
@@ -130,6 +131,15 @@ pub trait Reports: Send + Sync {
         before: EntryPlace,
         limit: u32,
     ) -> Result<Statement, Unavailable>;
+
+    /// The statement of a wallet over a period by day. Payments with a reference are movements of their own if it has
+    /// at most so many then.
+    async fn daily_statement(
+        &self,
+        wallet: WalletId,
+        period: Period,
+        movements_max: u32,
+    ) -> Result<DailyStatement, Unavailable>;
 
     /// Begins an export of a wallet's statement over a period: of all entries up to the last one of now.
     async fn export_statement(

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{
-    EntryPlace, ExportError, LedgerExport, LedgerQuery, Reports, Statement, StatementExport,
-    UsageError, UsageExport, UsageQuery, UsageRow,
+    DailyStatement, EntryPlace, ExportError, LedgerExport, LedgerQuery, Reports, Statement,
+    StatementExport, UsageError, UsageExport, UsageQuery, UsageRow,
 };
 use holdfast_domain::ports::Unavailable;
 
@@ -43,6 +43,19 @@ impl Reports for Store {
         let span = StatementSpan { period, before: Some(before) };
         self.report_transaction(move |db| Box::pin(statement::read(db, wallet, span, limit))).await
     }
+
+    async fn daily_statement(
+        &self,
+        wallet: WalletId,
+        period: Period,
+        movements_max: u32,
+    ) -> Result<DailyStatement, Unavailable> {
+        self.report_transaction(move |db| {
+            Box::pin(statement::days(db, wallet, period, movements_max))
+        })
+        .await
+    }
+
     async fn export_statement(
         &self,
         wallet: WalletId,

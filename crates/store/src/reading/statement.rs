@@ -16,19 +16,25 @@
 use holdfast_domain::WalletId;
 use holdfast_domain::ledger::Account;
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
-use holdfast_domain::{Micros, OperationId, PostingId};
+use holdfast_domain::{ApiKeyId, Micros, OperationId, PostingId, Timestamp};
 use sea_orm::{QueryResult, Value};
 
 use super::{ReadError, ReadTransaction};
 use crate::rows::{self, BadRow, Cells};
 use crate::schema::blob;
+use holdfast_domain::admin::DepositReference;
 use holdfast_domain::admin::listing::Period;
-use holdfast_domain::admin::report::{EntryPlace, Statement, StatementBalance, StatementLine};
+use holdfast_domain::admin::report::{
+    AmountOverflow, DailyStatement, DayMovement, EntryPlace, LedgerOperation, MovementKind,
+    Statement, StatementBalance, StatementLine,
+};
+
+const DAY_MICROS: i64 = 86_400_000_000;
 
 /// The last transfers of a wallet in a span, in their order. Those without a number that have one moment were committed
 /// together: what pays comes before what is paid from it, and refunds come last.
 pub(crate) const LINES: &str = "SELECT l.at, l.number, l.place, l.leg, l.amount, coalesce(l.id, named.id),
-    l.kind, l.operation_id, l.reason
+    l.kind, l.operation_id, l.reason, named.model, named.api_key_id, k.name
 FROM (
     SELECT coalesce(t.number, 0) AS number, t.created_at AS at, CAST(1 AS bigint) AS place, t.op_seq AS seq,
         t.leg AS leg, t.amount AS amount,
@@ -43,6 +49,7 @@ FROM (
         ELSE t.number > $4 AND t.number <= $5 END
     ORDER BY number DESC, at DESC, place DESC, seq DESC, leg DESC LIMIT $6
 ) AS l LEFT JOIN operations AS named ON l.place = 1 AND named.seq = l.seq
+    LEFT JOIN api_keys AS k ON k.id = named.api_key_id
 ORDER BY l.number, l.at, l.place, l.seq, l.leg";
 
 /// Sums over all transfers before the end of a span, and how many of them are in it.
@@ -68,6 +75,36 @@ FROM (
     UNION ALL
     SELECT t.number, t.created_at FROM postings AS t WHERE t.wallet_id = $1
 ) AS l";
+
+/// Condition: an entry is not before the period.
+macro_rules! in_period {
+    () => {
+        "CASE WHEN t.number IS NULL THEN t.created_at >= $2 ELSE t.number > $4 END"
+    };
+}
+
+/// Sums of all that moved a wallet before the end of a span: of what was before it, of holds, and of each day and kind.
+/// A charge that a clock placed after the end is of the last day.
+pub(crate) const DAYS: &str = concat!(
+    "SELECT CAST(CASE WHEN l.kind IN ('before', 'hold') THEN 0 WHEN l.at > $7 THEN $7 / 86400000000
+        ELSE l.at / 86400000000 END AS bigint) AS day,
+    l.kind AS kind, l.source AS source, l.reference AS reference, count(*),
+    CAST(sum(l.available) AS bigint), CAST(sum(l.held) AS bigint)
+FROM (
+    SELECT CASE WHEN NOT ", in_period!(), " THEN 'before' WHEN t.leg & 7 = 1 THEN 'charge' ELSE 'hold' END AS kind,
+        t.created_at AS at, NULL AS source, NULL AS reference,
+        CASE t.leg & 7 WHEN 0 THEN -t.amount WHEN 1 THEN 0 ELSE t.amount END AS available,
+        CASE t.leg & 7 WHEN 0 THEN t.amount ELSE -t.amount END AS held
+    FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq
+    WHERE o.wallet_id = $1 AND CASE WHEN t.number IS NULL THEN t.created_at < $3 ELSE t.number <= $5 END
+    UNION ALL
+    SELECT CASE WHEN ", in_period!(), " THEN t.kind ELSE 'before' END, t.created_at,
+        CASE WHEN $6 = 1 AND ", in_period!(), " THEN d.source END,
+        CASE WHEN $6 = 1 AND ", in_period!(), " THEN d.external_reference END, t.amount, 0
+    FROM postings AS t LEFT JOIN posting_details AS d ON d.posting_id = t.id
+    WHERE t.wallet_id = $1 AND CASE WHEN t.number IS NULL THEN t.created_at < $3 ELSE t.number <= $5 END
+) AS l GROUP BY 1, 2, 3, 4 ORDER BY 1 LIMIT $8"
+);
 
 /// Entries of a period that come before a place, or all of them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -129,6 +166,71 @@ pub(super) async fn read(
     Statement::of(lines, count.saturating_sub(shown), closing).map_err(ReadError::Transfers)
 }
 
+/// Reads a statement by day, of the references of payments if it has at most so many movements then.
+pub(super) async fn days(
+    db: &mut ReadTransaction,
+    wallet: WalletId,
+    period: Period,
+    movements_max: u32,
+) -> Result<DailyStatement, ReadError> {
+    let bounds = bounds(db, wallet, StatementSpan { period, before: None }).await?;
+    let [id, from, to, above, up_to, _limit] = values(wallet, bounds, 0);
+    let last = period.bounds().1.saturating_sub(1);
+    // Beside the movements there are sums of what was before, and of holds.
+    let rows_max = i64::from(movements_max).saturating_add(2);
+    let binds = |by_reference: i64, limit: i64| {
+        let span = [id.clone(), from.clone(), to.clone(), above.clone(), up_to.clone()];
+        let [id, from, to, above, up_to] = span;
+        [id, from, to, above, up_to, by_reference.into(), last.into(), limit.into()]
+    };
+    let mut rows = db.query(DAYS, binds(1, rows_max.saturating_add(1))).await?;
+    if i64::try_from(rows.len()).is_ok_and(|count| count > rows_max) {
+        rows = db.query(DAYS, binds(0, i64::MAX)).await?;
+    }
+    let mut statement =
+        DailyStatement { opening: NOTHING, movements: Vec::new(), closing: NOTHING };
+    for row in &rows {
+        let (change, movement) = day_movement(row).map_err(ReadError::Row)?;
+        let overflow = || ReadError::Transfers(AmountOverflow);
+        statement.closing = statement.closing.plus(change).ok_or_else(overflow)?;
+        match movement {
+            DayRow::Before => statement.opening = change,
+            DayRow::Hold => {}
+            DayRow::Movement(movement) => statement.movements.push(movement),
+        }
+    }
+    statement.movements.sort_by_key(|it| (it.day, it.kind));
+    Ok(statement)
+}
+
+/// Row of [`DAYS`].
+enum DayRow {
+    Before,
+    Hold,
+    Movement(DayMovement),
+}
+
+fn day_movement(row: &QueryResult) -> Result<(StatementBalance, DayRow), BadRow> {
+    let mut cells = Cells::new(row);
+    let day = Timestamp::from_micros(cells.int()?.saturating_mul(DAY_MICROS));
+    let kind = cells.text()?;
+    let reference = cells.opt_text()?.zip(cells.opt_text()?);
+    let reference = reference.map(|(source, it)| DepositReference::booked(source, it));
+    let count = cells.small()?;
+    let change = StatementBalance { available: cells.micros()?, held: cells.micros()? };
+    let row = match kind.as_str() {
+        "before" => DayRow::Before,
+        "hold" => DayRow::Hold,
+        label => {
+            let known = MovementKind::ALL.into_iter().find(|kind| kind.label() == label);
+            let kind = known.ok_or(BadRow::Value(1))?;
+            let amount = change.funds().ok_or(BadRow::Value(5))?;
+            DayRow::Movement(DayMovement { day, kind, reference, count, amount })
+        }
+    };
+    Ok((change, row))
+}
+
 /// Finds the numbers at the ends of a span.
 async fn bounds(
     db: &mut ReadTransaction,
@@ -179,7 +281,14 @@ pub(crate) fn line(row: &QueryResult) -> Result<StatementLine, BadRow> {
         let source = LedgerSource::Operation(OperationId::from_bytes(id), generation);
         let kind = kind.label();
         let transfer = LedgerEntry { at, source, kind, debit, credit, amount };
-        return Ok(StatementLine { place, transfer, posted: None });
+        cells.skip(3);
+        let operation = LedgerOperation {
+            id: OperationId::from_bytes(id),
+            model: cells.text()?,
+            api_key: ApiKeyId::from_bytes(cells.bytes()?),
+            api_key_name: cells.opt_text()?,
+        };
+        return Ok(StatementLine { place, transfer, posted: None, operation: Some(operation) });
     }
     let posted = rows::posting_kind(&mut cells)?;
     let source = LedgerSource::Posting(PostingId::from_bytes(id));
@@ -190,5 +299,5 @@ pub(crate) fn line(row: &QueryResult) -> Result<StatementLine, BadRow> {
     };
     let kind = posted.label();
     let transfer = LedgerEntry { at, source, kind, debit, credit, amount };
-    Ok(StatementLine { place, transfer, posted: Some(posted) })
+    Ok(StatementLine { place, transfer, posted: Some(posted), operation: None })
 }

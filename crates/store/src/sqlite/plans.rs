@@ -64,6 +64,7 @@ fn no_statement_of_a_request_reads_a_whole_table() {
         statement::LINES,
         statement::SUMS,
         statement::BOUNDS,
+        statement::DAYS,
         reads::REFUNDED_SINCE,
     ];
     statements.extend(others.map(str::to_owned));
@@ -124,7 +125,7 @@ fn a_report_reads_rows_by_an_index_and_sorts_no_more_than_a_page() {
 #[test]
 fn a_statement_of_a_wallet_reads_no_row_of_an_operation_that_it_does_not_show() {
     let connection = ledger();
-    for sql in [statement::LINES, statement::SUMS, statement::BOUNDS] {
+    for sql in [statement::LINES, statement::SUMS, statement::BOUNDS, statement::DAYS] {
         let plan = plan(&connection, sql);
         let covered = "SEARCH o USING COVERING INDEX operations_of_wallet (wallet_id=?)";
         assert!(plan.iter().any(|line| line == covered), "{plan:#?}");

@@ -3,10 +3,14 @@
 //!
 //! Clocks are set by hand: the moments of what was just written are moved to where a clock would have had them.
 
+use std::collections::BTreeMap;
+
 use futures_util::future::join_all;
 use holdfast_domain::admin::listing::Period;
-use holdfast_domain::admin::report::{Reports as _, Statement, StatementBalance, StatementEntry};
-use holdfast_domain::admin::{AccountAction, NewPosting, PostingDetails};
+use holdfast_domain::admin::report::{
+    DayMovement, MovementKind, Reports as _, Statement, StatementBalance, StatementEntry,
+};
+use holdfast_domain::admin::{AccountAction, DepositReference, NewPosting, PostingDetails};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::{Event, Journal as _, Micros, OperationId, Timestamp};
 use holdfast_testkit::Dice;
@@ -63,7 +67,37 @@ fn amounts(balance: StatementBalance) -> (i64, i64) {
 async fn read(home: &impl Home, tenant: &Tenant<'_>, period: Period) -> Statement {
     let statement = home.store().statement(tenant.wallet, period, u32::MAX).await.unwrap();
     assert_eq!(exported(home, tenant.wallet, period).await, statement);
+    check_days(home, tenant, period, &statement).await;
     statement
+}
+
+/// The statement by day has the same balances, and the same entries added up.
+async fn check_days(home: &impl Home, tenant: &Tenant<'_>, period: Period, statement: &Statement) {
+    let daily = home.store().daily_statement(tenant.wallet, period, 100).await.unwrap();
+    assert_eq!((daily.opening, daily.closing), (statement.opening, statement.closing));
+    let mut expected = BTreeMap::new();
+    let mut funds = statement.opening.funds().unwrap();
+    for entry in &statement.entries {
+        let after = entry.after.funds().unwrap();
+        let kind = entry.posted.as_ref().map_or(MovementKind::Charge, kind_of);
+        if entry.posted.is_some() || entry.transfer.kind == "settle" {
+            let at = entry.transfer.at.as_micros().min(period.bounds().1 - 1);
+            let sums = expected.entry((at - at.rem_euclid(24 * HOUR), kind)).or_insert((0, 0));
+            *sums = (sums.0 + 1, sums.1 + after.get() - funds.get());
+        }
+        funds = after;
+    }
+    let movement = |it: &DayMovement| ((it.day.as_micros(), it.kind), (it.count, it.amount.get()));
+    let shown: Vec<_> = daily.movements.iter().map(movement).collect();
+    assert_eq!(shown, expected.into_iter().collect::<Vec<_>>());
+}
+
+fn kind_of(posted: &PostingKind) -> MovementKind {
+    match posted {
+        PostingKind::Deposit => MovementKind::Deposit,
+        PostingKind::Refund(_) => MovementKind::Refund,
+        PostingKind::Adjustment(_) => MovementKind::Adjustment,
+    }
 }
 
 /// The balances that the wallet had between two commits: a settlement and the rest of its hold are one.

@@ -1,13 +1,15 @@
 //! Statements add up, wherever they are cut.
 
 use holdfast_domain::admin::listing::Period;
-use holdfast_domain::admin::report::{Reports as _, Statement, StatementBalance};
-use holdfast_domain::ledger::{Account, PostingKind};
+use holdfast_domain::admin::report::{DayMovement, Reports as _, Statement, StatementBalance};
+use holdfast_domain::admin::{AccountAction, DepositReference, NewPosting, PostingDetails};
+use holdfast_domain::ledger::{Account, Posting, PostingKind};
 use holdfast_domain::ports::{LedgerEntry, LedgerSource};
-use holdfast_domain::{Event, Operation, Timestamp};
+use holdfast_domain::{Event, Micros, Operation, Timestamp};
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, not_run, record, refuse};
 use holdfast_testkit::sample;
 
+use crate::administration::{act, make_wallet};
 use crate::exports::exported;
 use crate::scratch::Home;
 
@@ -130,7 +132,33 @@ async fn a_posting_says_what_it_was_for_and_nothing_else_does(home: &impl Home) 
     assert_eq!(nobody.entries, []);
 }
 
+async fn payments_with_a_reference_stand_alone_while_they_are_few(home: &impl Home) {
+    let wallet = make_wallet(home.store(), "acme").await;
+    for (reference, amount) in [(Some("pi_1"), 500), (None, 20), (Some("pi_2"), 700), (None, 3)] {
+        let kind = PostingKind::Deposit;
+        let posting = Posting::new(sample::fresh(), wallet, kind, Micros::new(amount));
+        let reference = reference.map(|id| DepositReference::new("stripe", id));
+        let details = PostingDetails { reference, ..PostingDetails::default() };
+        let posting = posting.unwrap();
+        let new = NewPosting { posting, details, currency: None, allowance: None };
+        act(home.store(), AccountAction::Post(new)).await.unwrap();
+    }
+    let read = async |most| {
+        let daily = home.store().daily_statement(wallet, WHOLE, most).await.unwrap();
+        assert_eq!((amounts(daily.opening), amounts(daily.closing)), ((0, 0), (1_223, 0)));
+        let id = |it: &DepositReference| it.external_reference.clone();
+        let movement = |it: DayMovement| (it.reference.as_ref().map(id), it.count, it.amount.get());
+        let mut all: Vec<_> = daily.movements.into_iter().map(movement).collect();
+        all.sort();
+        all
+    };
+    let [one, two] = ["pi_1", "pi_2"].map(|id| Some(id.to_owned()));
+    assert_eq!(read(3).await, [(None, 2, 23), (one, 1, 500), (two, 1, 700)]);
+    assert_eq!(read(2).await, [(None, 4, 1_223)]);
+}
+
 crate::scratch::on_every_store! {
+    payments_with_a_reference_stand_alone_while_they_are_few,
     opening_entries_and_closing_add_up_for_every_period_and_limit,
     a_posting_says_what_it_was_for_and_nothing_else_does,
 }

@@ -17,7 +17,7 @@ use crate::kit::visit::Visit;
 use crate::pages::key::grant;
 use crate::pages::key::secret::shown_once;
 use crate::pages::parts::api_key::{framed, opened};
-use crate::pages::parts::reference::{self, WALLET, to_wallet};
+use crate::pages::parts::reference::{self, WALLET, to_wallet, wallet_names};
 
 const GRACE: &str = "grace_seconds";
 /// Spans for which the other credentials stay, in seconds.
@@ -27,6 +27,8 @@ const GRACES: [(u64, &str); 4] =
 /// The form that issues a key, of one wallet if its address names one.
 pub(crate) struct IssueKey {
     wallet: Option<WalletRecord>,
+    /// Names of wallets to choose from.
+    wallets: Vec<String>,
     offered: Vec<String>,
     bound: Option<String>,
     is_own: bool,
@@ -45,7 +47,8 @@ impl FormPage for IssueKey {
         };
         let bound = wallet.as_ref().and_then(|wallet| grant::bound(principal, wallet));
         let is_own = principal.role.is_holder();
-        Ok(Self { wallet, offered: grant::offered(visit), bound, is_own })
+        let wallets = if wallet.is_none() { wallet_names(visit).await? } else { Vec::new() };
+        Ok(Self { wallet, wallets, offered: grant::offered(visit), bound, is_own })
     }
 
     fn frame(&self, form: FormFrame) -> FormFrame {
@@ -54,7 +57,9 @@ impl FormPage for IssueKey {
             Some(WalletRecord { wallet, .. }) => form
                 .intro(format!("Wallet: {}, {}", isolated(&wallet.name), wallet.currency))
                 .fields([FormField::hidden_value(WALLET, &wallet.id.to_string())]),
-            None => form.fields([FormField::text(&members::KEY_WALLET)]),
+            None => form.fields([
+                FormField::text(&members::KEY_WALLET).suggesting(self.wallets.iter().cloned())
+            ]),
         };
         form.fields([&members::KEY_NAME, &members::KEY_EXTERNAL_ID].map(FormField::text))
             .fields(grant::fields(&Grant::default(), &self.offered, self.bound.clone()))

@@ -12,7 +12,7 @@ use holdfast_domain::{Timestamp, WalletId};
 pub(crate) const LISTED_MODELS: usize = 8;
 
 /// Head of a list of API keys of one wallet.
-pub(crate) const HEAD: [&str; 5] = ["Name", "State", "Models", "Ends", "Made"];
+pub(crate) const HEAD: [&str; 5] = ["Name", "State", "Models", "Ends", "Created"];
 
 /// Address of the form that issues a key of a wallet.
 pub(crate) fn issue_address(wallet: WalletId) -> String {

@@ -1,23 +1,48 @@
 //! Operations as several pages show them.
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::{Cell, Tone, grouped};
+use crate::kit::address::with_query;
+use crate::kit::cell::{Cell, Link, Tone, grouped};
+use crate::kit::field::{FieldKind, FormField};
 use crate::kit::input::SentFields;
+use crate::kit::section::Table;
 use crate::kit::visit::Visit;
 use crate::pages::parts::reference::Names;
 use crate::pages::parts::usage::{COMPLETION, PROMPT};
 use holdfast_accounts::OperationRecord;
-use holdfast_domain::admin::ResourceId;
-use holdfast_domain::admin::listing::OperationListing;
+use holdfast_domain::admin::listing::{OperationFilter, OperationListing, Order, PageRequest};
+use holdfast_domain::admin::{ResourceId, UseCase};
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::operation::{Operation, Phase, Situation, situation};
-use holdfast_domain::{Micros, OperationId};
+use holdfast_domain::{Micros, OperationId, WalletId};
 
 pub(crate) const MODEL: &str = "model";
+pub(crate) const ROUTE: &str = "route";
+
+/// Rows of the newest requests on other pages.
+const LATEST: PageRequest = PageRequest::first(Order::Newest, 10);
 
 /// Head of a table of operations.
 pub(crate) const HEAD: [&str; 8] =
     ["Began", "Wallet", "API key", "Model", "State", "Tokens in / out", "Duration", "Charge"];
+
+/// Field of a filter that names a model, with those that are served now.
+pub(crate) fn model_field(visit: &Visit) -> Result<FormField, Failure> {
+    let field = FormField::optional(MODEL, "Model", FieldKind::Text).value(visit.query.raw(MODEL));
+    if !visit.may(UseCase::ModelRead) {
+        return Ok(field);
+    }
+    let offered = visit.accounts().models(visit.principal())?;
+    Ok(field.suggesting(offered.models.iter().map(|it| it.contract.model.to_string())))
+}
+
+/// Field of a filter that names a route, with those that are served now.
+pub(crate) fn route_field(visit: &Visit) -> Result<FormField, Failure> {
+    let field = FormField::optional(ROUTE, "Route", FieldKind::Text).value(visit.query.raw(ROUTE));
+    let offered = visit.accounts().models(visit.principal())?;
+    let routes = offered.models.iter().flat_map(|it| &it.routes);
+    Ok(field.suggesting(routes.map(|route| route.name.clone())))
+}
 
 /// The model that a filter names.
 pub(crate) fn read_model(query: &SentFields) -> Result<Option<PublicModelId>, Failure> {
@@ -42,6 +67,23 @@ pub(crate) async fn rows(
         row((operation, situation), amount(operation), &names)
     };
     Ok(listings.iter().map(row).collect())
+}
+
+/// Newest requests of a wallet, or of the only one within reach, without a column for it.
+pub(crate) async fn latest(
+    visit: &Visit,
+    wallet: Option<WalletId>,
+    empty: &str,
+) -> Result<Table, Failure> {
+    let filter = OperationFilter { wallet, ..OperationFilter::default() };
+    let page = visit.accounts().operations(visit.principal(), filter, LATEST).await?;
+    let mut rows = rows(visit, &page.rows, charge).await?;
+    rows.iter_mut().for_each(|row| drop(row.remove(1)));
+    let [began, _wallet, rest @ ..] = HEAD;
+    let head: Vec<_> = [began].into_iter().chain(rest).collect();
+    let wallet = wallet.map(|id| id.to_string());
+    let all = with_query("/operations", &[("wallet", wallet.as_deref())]);
+    Ok(Table::new("Latest requests", &head, rows, empty).link(Link::new("All requests", all)))
 }
 
 /// Row of one operation under [`HEAD`].
@@ -75,10 +117,14 @@ fn tokens(operation: &Operation) -> Cell {
 
 /// Time from the admission of the last run to its end.
 fn duration(operation: &Operation) -> Cell {
-    operation.phase.finished_at().map_or(Cell::Nothing, |end| {
-        let milliseconds = end.since(operation.admitted_at).as_millis().to_string();
-        Cell::Number(format!("{} ms", grouped(&milliseconds)))
-    })
+    let text = |milliseconds: i128| format!("{} ms", grouped(&milliseconds.to_string()));
+    milliseconds(operation).map_or(Cell::Nothing, |it| Cell::Number(text(it)))
+}
+
+/// Milliseconds of that time.
+pub(crate) fn milliseconds(operation: &Operation) -> Option<i128> {
+    let end = operation.phase.finished_at()?;
+    i128::try_from(end.since(operation.admitted_at).as_millis()).ok()
 }
 
 /// Charge of an operation that has one.

@@ -48,7 +48,7 @@ pub(crate) fn table(
         PostingList::Adjustments => "No adjustments.".to_owned(),
         PostingList::Refunds => "No refunds.".to_owned(),
     };
-    let head = ["What", "Amount", "Made", "Reason", "Note", "Reference"];
+    let head = ["What", "Amount", "Created", "Reason", "Note", "Reference"];
     Table::new(title, &head, rows.iter().map(row).collect(), &empty)
 }
 

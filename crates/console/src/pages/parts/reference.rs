@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use holdfast_accounts::{AccountsError, Reference};
-use holdfast_domain::admin::ResourceId;
+use holdfast_domain::admin::listing::{ApiKeyFilter, Order, PageRequest, WalletFilter};
+use holdfast_domain::admin::{ResourceId, UseCase};
 use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
@@ -50,16 +51,39 @@ pub(crate) async fn api_key(
     }
 }
 
-/// Field of a filter that names a wallet; a user of one wallet needs none.
-pub(crate) fn wallet_field(visit: &Visit) -> Option<FormField> {
-    let field =
-        FormField::optional(WALLET, "Wallet", FieldKind::Text).value(visit.query.raw(WALLET));
-    visit.principal().only_wallet().is_none().then_some(field)
+/// Names that a field suggests: the newest, and so few that a page stays small.
+const SUGGESTED: PageRequest = PageRequest::first(Order::Newest, 50);
+
+/// Field of a filter that names a wallet, with the newest; a user of one wallet needs none.
+pub(crate) async fn wallet_field(visit: &Visit) -> Result<Option<FormField>, Failure> {
+    if visit.principal().only_wallet().is_some() {
+        return Ok(None);
+    }
+    let field = FormField::optional(WALLET, "Wallet", FieldKind::Text);
+    let names = wallet_names(visit).await?;
+    Ok(Some(field.value(visit.query.raw(WALLET)).suggesting(names)))
 }
 
-/// Field of a filter that names an API key.
-pub(crate) fn api_key_field(query: &SentFields) -> FormField {
-    FormField::optional(API_KEY, "API key", FieldKind::Text).value(query.raw(API_KEY))
+/// Names of the newest wallets.
+pub(crate) async fn wallet_names(visit: &Visit) -> Result<Vec<String>, Failure> {
+    if !visit.may(UseCase::WalletRead) {
+        return Ok(Vec::new());
+    }
+    let filter = WalletFilter::default();
+    let listed = visit.accounts().wallets(visit.principal(), filter, SUGGESTED).await?;
+    Ok(listed.rows.into_iter().map(|record| record.wallet.name).collect())
+}
+
+/// Field of a filter that names an API key, with the newest.
+pub(crate) async fn api_key_field(visit: &Visit) -> Result<FormField, Failure> {
+    let field = FormField::optional(API_KEY, "API key", FieldKind::Text);
+    let field = field.value(visit.query.raw(API_KEY));
+    if !visit.may(UseCase::ApiKeyRead) {
+        return Ok(field);
+    }
+    let filter = ApiKeyFilter::default();
+    let listed = visit.accounts().api_keys(visit.principal(), filter, SUGGESTED).await?;
+    Ok(field.suggesting(listed.rows.into_iter().map(|row| row.api_key.name)))
 }
 
 /// The reference to an id.

@@ -4,15 +4,25 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use askama::Template;
-use holdfast_domain::admin::report::{Group, Totals, UsageRow};
+use holdfast_accounts::UsageReport;
+use holdfast_domain::admin::listing::Period as Span;
+use holdfast_domain::admin::report::{
+    Group, GroupBy, Grouping, Totals, UsageFilter, UsageQuery, UsageRow,
+};
+use holdfast_domain::admin::{ResourceId, UseCase};
+use holdfast_domain::limits::Counter;
 use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use holdfast_wire::file::group_name;
+use tokio::time::Instant;
 
+use crate::failure::Failure;
 use crate::kit::amount::{cents, percent};
-use crate::kit::cell::{Tone, money};
+use crate::kit::cell::{Cell, Tone, money};
+use crate::kit::counting::{Absence, ReportView};
 use crate::kit::ranking::RankingEntry;
 use crate::kit::section::Notice;
 use crate::kit::tile::Tile;
@@ -23,11 +33,13 @@ use crate::kit::visit::Visit;
 /// Texts of the page.
 #[derive(Debug, Template)]
 #[template(path = "pages/usage.txt")]
-enum UsagePartText {
+enum UsagePartText<'a> {
     #[template(block = "counted")]
     Counted,
     #[template(block = "known_cost")]
     KnownCost { of: String },
+    #[template(block = "missing")]
+    Missing { part: &'a str, cause: &'a str },
 }
 
 /// Meters of a prompt.
@@ -37,12 +49,81 @@ pub(crate) const PROMPT: [MeterKind; 4] =
 pub(crate) const COMPLETION: [MeterKind; 3] =
     [MeterKind::Output, MeterKind::Reasoning, MeterKind::AudioOutput];
 
+/// Name of the charges less refunds of a month.
+pub(crate) const SPEND_OF_MONTH: &str = "Spend this month";
+
 /// Rows of one currency.
 #[derive(Debug)]
 pub(crate) struct CurrencyRows<'r> {
     pub(crate) currency: Currency,
     pub(crate) rows: Vec<&'r UsageRow>,
     pub(crate) total: Totals,
+}
+
+/// A report, or the notice in its place.
+pub(crate) type ReportOrNotice = Result<Arc<UsageReport>, Notice>;
+
+/// The report `what` from a moment on by the first of these groupings that has few enough rows, read until a deadline
+/// for the page at this address.
+pub(crate) async fn report(
+    visit: &Visit,
+    (what, address): (&str, &str),
+    (groupings, filter): (&[Grouping], UsageFilter),
+    (from, until): (Timestamp, Instant),
+) -> Result<ReportOrNotice, Failure> {
+    let period = Span { from: Some(from), to: None };
+    let mut notice = Absence::Failed.notice(what, address);
+    for by in groupings.iter().copied() {
+        let query = UsageQuery { by, filter: filter.clone(), period, rows_max: None };
+        match visit.shared.usage(&visit.visitor, query, until).await {
+            Ok(ReportView::There(report, _at)) => return Ok(Ok(report)),
+            Ok(ReportView::Absent(absence)) => return Ok(Err(absence.notice(what, address))),
+            // Too many groups for a report: the next grouping has fewer.
+            Err(failure) if failure.field.is_some() => {
+                let text = UsagePartText::Missing { part: what, cause: &failure.message };
+                let text = text.to_string();
+                notice = Notice::new(Tone::Warning, text).link("Usage", "/usage");
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    Ok(Err(notice))
+}
+
+/// Charges less refunds of a resource.
+pub(crate) type Spend = (Micros, Currency);
+
+/// Charges less refunds of this month by wallet or by API key, for the list at this address: the notice in their place,
+/// or none for a role that may not read usage.
+pub(crate) async fn spend_of_month(
+    visit: &Visit,
+    by: GroupBy,
+    address: &str,
+) -> Result<Option<Result<BTreeMap<ResourceId, Spend>, Notice>>, Failure> {
+    if !visit.may(UseCase::UsageRead) {
+        return Ok(None);
+    }
+    let month = Counter::SpendMonth.window(visit.accounts().clock().await?);
+    let by = ([Grouping::by(by)], UsageFilter::default());
+    let span = (month, visit.shared.deadline());
+    let read = report(visit, (SPEND_OF_MONTH, address), (&by.0, by.1), span).await?;
+    let of = |row: &UsageRow| Some((thing(&row.group)?, (revenue(&row.totals), row.currency)));
+    Ok(Some(read.map(|report| report.rows.iter().filter_map(of).collect())))
+}
+
+/// Wallet or API key that is a group.
+const fn thing(group: &Group) -> Option<ResourceId> {
+    match group {
+        Group::Wallet { id, .. } => Some(ResourceId::Wallet(*id)),
+        Group::ApiKey { id, .. } => Some(ResourceId::ApiKey(*id)),
+        Group::Model(_) | Group::Route(_) => None,
+        Group::Hour(_) | Group::Day(_) | Group::Month(_) => None,
+    }
+}
+
+/// Cell of a spend; one without a request is zero.
+pub(crate) fn spend_cell(spend: Option<Spend>) -> Cell {
+    spend.map_or(Cell::Nothing, |(amount, currency)| Cell::Money(cents(amount, currency)))
 }
 
 /// Notice of the moments at which usage and payments count.

@@ -5,6 +5,7 @@ use crate::kit::cell::{Cell, Tone};
 use crate::kit::form::FormFrame;
 use crate::kit::visit::Visit;
 use holdfast_accounts::Reference;
+use holdfast_domain::Micros;
 use holdfast_domain::admin::WalletRecord;
 
 /// The wallet whose page or form it is.
@@ -24,6 +25,8 @@ pub(crate) fn state(record: &WalletRecord) -> Cell {
     match (record.closed_at, record.wallet.suspended_at) {
         (Some(_), _) => Cell::badge("closed", Tone::Plain),
         (None, Some(_)) => Cell::badge("suspended", Tone::Bad),
+        (None, None) if record.wallet.available <= Micros::ZERO => Cell::badge("empty", Tone::Bad),
+        (None, None) if record.runs_low() => Cell::badge("runs low", Tone::Warning),
         (None, None) => Cell::badge("active", Tone::Good),
     }
 }

@@ -1,5 +1,6 @@
 //! The form that invites a person to one role.
 
+use askama::Template;
 use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{Name, NewInvitation};
@@ -10,16 +11,29 @@ use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::input::SentFields;
 use crate::kit::visit::Visit;
-use crate::pages::parts::reference::{self, WALLET};
+use crate::pages::parts::reference::{self, WALLET, wallet_names};
 use crate::pages::people::linked;
 
+/// Texts of the form.
+#[derive(Debug, Template)]
+#[template(path = "pages/people.txt")]
+enum InviteText {
+    #[template(block = "role")]
+    Role { role: Role },
+}
+
 /// The form, with the authority of its user.
-pub(crate) struct Invite(Authority);
+pub(crate) struct Invite {
+    own: Authority,
+    /// Wallet that the address names.
+    wallet: String,
+    wallets: Vec<String>,
+}
 
 impl Invite {
     /// Roles that may be given.
     fn roles(&self) -> impl Iterator<Item = Role> {
-        let role = self.0.role;
+        let role = self.own.role;
         Role::ALL.into_iter().filter(move |other| role.may_grant(*other))
     }
 }
@@ -29,12 +43,22 @@ impl FormPage for Invite {
     const PRIVATE: &'static [&'static str] = &["email", "name"];
 
     async fn open(visit: &Visit) -> Result<Self, Failure> {
-        Ok(Self(visit.principal().authority()))
+        let own = visit.principal().authority();
+        let wallet = visit.query.raw(WALLET).to_owned();
+        Ok(Self { own, wallet, wallets: wallet_names(visit).await? })
     }
 
     fn frame(&self, form: FormFrame) -> FormFrame {
-        let roles = self.roles().map(|role| Choice::new(role.label(), role.label())).collect();
-        let wallet = (self.0.reach == Reach::All).then(|| FormField::text(&members::PERSON_WALLET));
+        let described = |role: Role| {
+            let text = InviteText::Role { role }.to_string();
+            Choice::new(role.label(), text)
+        };
+        // None is chosen beforehand: a role is given on purpose.
+        let roles = std::iter::once(Choice::new("", "")).chain(self.roles().map(described));
+        let roles = roles.collect();
+        let wallet = FormField::text(&members::PERSON_WALLET).value(&self.wallet);
+        let wallet = wallet.suggesting(self.wallets.iter().cloned());
+        let wallet = (self.own.reach == Reach::All).then_some(wallet);
         form.below("People", "/people")
             .fields([
                 FormField::of(&members::PERSON_EMAIL, FieldKind::Email),

@@ -2,10 +2,9 @@
 
 use askama::Template;
 use holdfast_domain::admin::UseCase;
-use holdfast_domain::admin::listing::{
-    ApiKeyFilter, ApiKeyListing, OperationFilter, Order, PageRequest, Period,
-};
-use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery};
+use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, Order, PageRequest, Period};
+use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
+use holdfast_domain::limits::Counter;
 use holdfast_domain::{Currency, Timestamp, WalletId};
 
 use crate::failure::Failure;
@@ -19,7 +18,7 @@ use crate::kit::visit::Visit;
 use crate::pages::parts::example;
 use crate::pages::parts::operation;
 use crate::pages::parts::reference::to_wallet;
-use crate::pages::parts::usage::{revenue, sum};
+use crate::pages::parts::usage::{SPEND_OF_MONTH, revenue, start, sum};
 
 /// Texts of the page.
 #[derive(Debug, Template)]
@@ -45,8 +44,8 @@ pub(super) async fn page(visit: &Visit, wallet: WalletId) -> Result<Page, Failur
         ("Held", Cell::link(money(held.held), "/operations?scope=running")),
     ];
     if visit.may(UseCase::UsageRead) {
-        let today = day_of(visit.accounts().clock().await?);
-        rows.extend(charged(visit, today, held.currency).await?);
+        let now = visit.accounts().clock().await?;
+        rows.extend(charged(visit, now, held.currency).await?);
     }
     let may_issue = visit.may(UseCase::ApiKeyIssue);
     let mut page = Page::new(isolated(&held.name))
@@ -56,32 +55,42 @@ pub(super) async fn page(visit: &Visit, wallet: WalletId) -> Result<Page, Failur
         page = page.section(keys(visit, may_issue).await?);
     }
     if visit.may(UseCase::OperationRead) {
-        page = page.section(recent(visit).await?);
+        let empty = HolderText::FirstRequest.to_string();
+        let latest = operation::latest(visit, None, &empty).await?;
+        let is_used = !latest.rows.is_empty();
+        page = page.section(latest);
+        if is_used {
+            return Ok(page);
+        }
     }
     Ok(examples(visit)?.into_iter().fold(page, Page::section))
 }
 
-/// Charges less refunds of today, and its requests without a known outcome.
+/// Charges less refunds of this month and of today, and requests of today without a known outcome.
 async fn charged(
     visit: &Visit,
-    today: Timestamp,
+    now: Timestamp,
     currency: Currency,
 ) -> Result<Vec<(&'static str, Cell)>, Failure> {
-    let period = Period { from: Some(today), to: None };
+    let period = Period { from: Some(Counter::SpendMonth.window(now)), to: None };
     let by = Grouping::by(GroupBy::Day);
     let query = UsageQuery { by, filter: UsageFilter::default(), period, rows_max: None };
-    let href = "/usage?period=today";
+    let (of_month, of_today) = ("/usage?period=month", "/usage?period=today");
     let report = match visit.shared.usage(&visit.visitor, query, visit.shared.deadline()).await? {
         ReportView::There(report, _at) => report,
         ReportView::Absent(absence) => {
-            return Ok(vec![("Spend today", Cell::link(absence.words(), href))]);
+            return Ok(vec![(SPEND_OF_MONTH, Cell::link(absence.words(), of_month))]);
         }
     };
-    let total = sum(&report.rows.iter().collect::<Vec<_>>());
+    let month = sum(&report.rows.iter().collect::<Vec<_>>());
+    let is_today = |row: &&UsageRow| start(&row.group) == Some(day_of(now));
+    let today = sum(&report.rows.iter().filter(is_today).collect::<Vec<_>>());
+    let spend = |total| money(revenue(total), currency);
     // By the hour too: operations are listed by when they began, and are counted by when they ended.
     Ok(vec![
-        ("Spend today", Cell::link(money(revenue(&total), currency), href)),
-        ("Unconfirmed requests today", Cell::link(total.abandoned.to_string(), href)),
+        (SPEND_OF_MONTH, Cell::link(spend(&month), of_month)),
+        ("Spend today", Cell::link(spend(&today), of_today)),
+        ("Unconfirmed requests today", Cell::link(today.abandoned.to_string(), of_today)),
     ])
 }
 
@@ -102,16 +111,6 @@ async fn keys(visit: &Visit, may_issue: bool) -> Result<Table, Failure> {
     let empty = &HolderText::Keyless { may_issue }.to_string();
     let table = Table::new("API keys", &["Name", "State", "Ends"], rows, empty);
     Ok(table.link(Link::new("All API keys", "/keys")))
-}
-
-async fn recent(visit: &Visit) -> Result<Table, Failure> {
-    let request = PageRequest::first(Order::Newest, SHOWN);
-    let filter = OperationFilter::default();
-    let page = visit.accounts().operations(visit.principal(), filter, request).await?;
-    let rows = operation::rows(visit, &page.rows, operation::charge).await?;
-    let empty = &HolderText::FirstRequest.to_string();
-    let table = Table::new("Latest requests", &operation::HEAD, rows, empty);
-    Ok(table.link(Link::new("All requests", "/operations")))
 }
 
 /// First requests to copy, for this service and a model of it; the API key is the reader's own.

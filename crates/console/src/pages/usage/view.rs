@@ -28,7 +28,8 @@ use crate::kit::counting::ReportView;
 use crate::kit::input::SentFields;
 use crate::kit::moment::{day_after, hour_after, moment_after, short, written};
 use crate::kit::ranking::Ranking;
-use crate::kit::section::{Section, SortLink, Table};
+use crate::kit::section::{Section, Table};
+use crate::kit::sorting::{self, SortColumn};
 use crate::kit::tile::{Tile, Tiles};
 use crate::kit::time_axis::{Step, TimeAxis};
 use crate::kit::visit::Visit;
@@ -48,9 +49,6 @@ enum ViewText<'a> {
     #[template(block = "title")]
     Title { name: &'a str, by: &'a str, currency: Currency, step: &'a str, last: Option<usize> },
 }
-
-/// Parameter of the column by which the rows are sorted.
-pub(super) const SORT: &str = "sort";
 
 /// Rows of the ranking.
 const RANKED: usize = 10;
@@ -141,63 +139,30 @@ fn finer(query: &SentFields, axis: &TimeAxis, start: Timestamp) -> String {
     address_with(query, &[&always, groups].concat(), &with)
 }
 
-/// Value of a row in a column.
-type ColumnValue = fn(&Totals) -> i128;
-
-/// Columns by which the rows are sorted, as addresses have them, in the order of [`columns`].
-const SORTS: [(&str, ColumnValue); 7] = [
-    ("completed", |it| it.completed.into()),
-    ("refused", |it| it.refused.into()),
-    ("unconfirmed", |it| it.abandoned.into()),
-    ("tokens_in", |it| units(it, &PROMPT).into()),
-    ("tokens_out", |it| units(it, &COMPLETION).into()),
-    ("charge", |it| it.charge.get().into()),
-    ("refunded", |it| it.refunded.get().into()),
+/// Columns by which the rows are sorted, after those of groups, in the order of [`columns`].
+const SORTS: [SortColumn<UsageRow>; 7] = [
+    SortColumn::Number("completed", |it| it.totals.completed.into()),
+    SortColumn::Number("refused", |it| it.totals.refused.into()),
+    SortColumn::Number("unconfirmed", |it| it.totals.abandoned.into()),
+    SortColumn::Number("tokens_in", |it| units(&it.totals, &PROMPT).into()),
+    SortColumn::Number("tokens_out", |it| units(&it.totals, &COMPLETION).into()),
+    SortColumn::Number("charge", |it| it.totals.charge.get().into()),
+    SortColumn::Number("refunded", |it| it.totals.refunded.get().into()),
 ];
 
-/// Rows in the order of the address: by a column, the largest first unless its name follows a minus. Otherwise the
-/// newest first, and of one period or of none the largest.
-pub(super) fn sorted<'r>(rows: &[&'r UsageRow], sort: Option<&str>) -> Vec<&'r UsageRow> {
-    let mut rows = rows.to_vec();
+/// Rows in the order of the address, or the newest first, and of one period or of none the largest.
+pub(super) fn sorted(rows: &[&UsageRow], query: &SentFields) -> Vec<UsageRow> {
+    let mut rows: Vec<UsageRow> = rows.iter().map(|row| (*row).clone()).collect();
     rows.sort_by_key(|row| (Reverse(start(&row.group)), Reverse(row.totals.charge)));
-    let (name, is_ascending) = direction(sort);
-    if let Some((_, value)) = SORTS.iter().find(|(known, _)| Some(*known) == name) {
-        rows.sort_by_key(|row| Reverse(value(&row.totals)));
-        if is_ascending {
-            rows.reverse();
-        }
-    }
+    sorting::sort(&SORTS, query, &mut rows);
     rows
-}
-
-/// Column of a sorting, and true for the smallest first.
-fn direction(sort: Option<&str>) -> (Option<&str>, bool) {
-    match sort.and_then(|sort| sort.strip_prefix('-')) {
-        Some(name) => (Some(name), true),
-        None => (sort, false),
-    }
-}
-
-/// Sorting of each column after so many of groups.
-fn sorts(query: &SentFields, groups: usize) -> Vec<Option<SortLink>> {
-    let (chosen, is_ascending) = direction(query.get(SORT));
-    let link = |(name, _): &(&str, fn(&Totals) -> i128)| {
-        let is_chosen = chosen == Some(*name);
-        let (order, next) = match (is_chosen, is_ascending) {
-            (true, true) => ("ascending", (*name).to_owned()),
-            (true, false) => ("descending", format!("-{name}")),
-            (false, _) => ("", (*name).to_owned()),
-        };
-        Some(SortLink { href: address_with(query, &[SORT], &[(SORT, &next)]), order })
-    };
-    std::iter::repeat_n(None, groups).chain(SORTS.iter().map(link)).collect()
 }
 
 /// Some of the rows, with the sums of all.
 pub(super) fn table(
     title: &str,
     by: Grouping,
-    (shown, all): (&[&UsageRow], &CurrencyRows<'_>),
+    (shown, all): (&[UsageRow], &CurrencyRows<'_>),
     (query, shows_costs): (&SentFields, bool),
 ) -> Table {
     let mut head: Vec<_> = by.keys().map(|by| label(by).to_owned()).collect();
@@ -207,7 +172,7 @@ pub(super) fn table(
     }
     total.extend(cells(&all.total, shows_costs));
     head.extend(columns(all.currency, shows_costs));
-    let line = |row: &&UsageRow| {
+    let line = |row: &UsageRow| {
         let groups = std::iter::once(&row.group).chain(&row.second);
         let mut line: Vec<_> = groups.map(|it| group(it, query)).collect();
         line.extend(cells(&row.totals, shows_costs));
@@ -215,7 +180,8 @@ pub(super) fn table(
     };
     let head: Vec<_> = head.iter().map(String::as_str).collect();
     let keys: Vec<_> = by.keys().map(label).collect();
-    let sorts = sorts(query, keys.len());
+    let mut sorts: Vec<_> = keys.iter().map(|_key| None).collect();
+    sorts.extend(sorting::links(&SORTS, "/usage", query));
     Table::new(title, &head, shown.iter().map(line).collect(), "")
         .keep(&keys)
         .total(total)

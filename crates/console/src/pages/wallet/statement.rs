@@ -1,97 +1,345 @@
-//! A wallet's statement by the month: what it had, what moved, what it has then; and the same as a file.
+//! A wallet's statement of a month: by day, with one line for the charges of a day and one for a payment; the requests
+//! and payments of one day; or the journal, which has every transfer. And the month as a file.
 //!
-//! The newest entries come first, a page at a time, and those of a page stand oldest first, between the balances before
-//! and after them. The file has all of the month.
+//! ```text
+//! days ─▶ requests and payments of a day (`on`)      funds: what is available and on hold
+//!   └──── journal (`view=journal`)                   both apart, transfer by transfer
+//! ```
+//!
+//! Of entries the newest come first, a page at a time, and those of a page stand oldest first, between the balances
+//! before and after them. The file has all of the month.
 
+use askama::Template;
 use axum::response::Response;
-use holdfast_accounts::Reference;
 use holdfast_accounts::fields::members;
+use holdfast_accounts::{Reference, StatementPage};
 use holdfast_admin::statement_file;
 use holdfast_domain::admin::WalletRecord;
-use holdfast_domain::admin::report::{Statement, StatementBalance, StatementEntry};
+use holdfast_domain::admin::listing::Period;
+use holdfast_domain::admin::report::{
+    DailyStatement, DayMovement, LedgerOperation, MovementKind, StatementBalance, StatementEntry,
+};
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::ports::LedgerSource;
-use holdfast_domain::{Currency, Micros, Timestamp};
+use holdfast_domain::{Currency, Micros};
 use holdfast_wire::file::FileFormat;
-use uuid::Uuid;
 
 use crate::failure::Failure;
 use crate::kit::address::with_query;
-use crate::kit::cell::{Cell, Link};
-use crate::kit::console_state::StatementQuery;
+use crate::kit::amount::exact;
+use crate::kit::cell::{Cell, Link, grouped};
+use crate::kit::console_state::{StatementQuery, StatementView};
 use crate::kit::counting::{self, ReportView};
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::input::SentFields;
+use crate::kit::isolation::isolated;
+use crate::kit::moment::{day_after, short};
 use crate::kit::month::{MONTH, Month};
+use crate::kit::page::Page;
 use crate::kit::paging::{AFTER, Pages};
-use crate::kit::section::{Filter, Section, Table};
+use crate::kit::period::ON;
+use crate::kit::section::{Choices, Filter, Section, Table};
 use crate::kit::visit::Visit;
+use crate::pages::parts::reference::to_wallet;
+use crate::pages::parts::wallet::opened;
 
-/// The form that chooses a month.
-pub(crate) fn filter(record: &WalletRecord, query: &SentFields) -> Filter {
-    let month = FormField::of(&members::MONTH, FieldKind::Month).value(query.raw(MONTH));
-    Filter {
-        action: format!("/wallets/{}", record.wallet.id),
-        fields: vec![month],
-        submit: "Show statement".to_owned(),
-    }
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/wallet.txt")]
+enum StatementText<'a> {
+    #[template(block = "charges")]
+    Charges { count: &'a str, is_one: bool },
+    #[template(block = "day_title")]
+    DayTitle { day: &'a str },
+    #[template(block = "hold_unused")]
+    HoldUnused,
+    #[template(block = "hold_not_run")]
+    HoldNotRun,
+    #[template(block = "hold_unknown")]
+    HoldUnknown,
 }
 
-/// A page of the statement of the month in the query, with its moment.
-pub(crate) async fn sections(
-    visit: &Visit,
-    record: &WalletRecord,
-) -> Result<Vec<Section>, Failure> {
-    let id = Uuid::from_bytes(record.wallet.id.to_bytes());
+const VIEW: &str = "view";
+const JOURNAL: &str = "journal";
+
+/// Part of the statement that an address names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum View {
+    Days,
+    /// Requests and payments of this day.
+    Day(Period),
+    Journal,
+}
+
+/// The page of a month.
+pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
+    let record = opened(&visit).await?;
+    let wallet = &record.wallet;
+    let base = format!("/wallets/{}", wallet.id);
+    let month = FormField::of(&members::MONTH, FieldKind::Month).value(visit.query.raw(MONTH));
+    let mut fields = vec![month];
+    let view = visit.query.get(VIEW);
+    fields.extend(view.map(|view| FormField::hidden_value(VIEW, view)));
+    let action = format!("{base}/statement");
+    let filter = Filter { action, fields, submit: "Show statement".to_owned() };
+    let found = sections(&visit, &record).await;
+    Page::new(format!("Statement of {}", isolated(&wallet.name)))
+        .below("Wallets", "/wallets")
+        .below(&wallet.name, &base)
+        .section(super::tabs(&record, "Statement"))
+        .narrowed(filter, found)
+}
+
+/// The statement that the address names, with its moment.
+async fn sections(visit: &Visit, record: &WalletRecord) -> Result<Vec<Section>, Failure> {
     let now = visit.accounts().clock().await?;
-    let month = Month::asked(&visit.query, now)?;
-    let (base, text) = (format!("/wallets/{id}"), month.text());
+    let day = on_day(&visit.query)?;
+    let month = match day.and_then(|day| day.from) {
+        Some(day) => Month::of(day),
+        None => Month::asked(&visit.query, now)?,
+    };
+    let view = match (day, visit.query.get(VIEW)) {
+        (Some(day), _) => View::Day(day),
+        (None, Some(JOURNAL)) => View::Journal,
+        (None, _) => View::Days,
+    };
+    let base = format!("/wallets/{}/statement", record.wallet.id);
+    let text = month.text();
+    let of_view = match view {
+        View::Days => vec![(MONTH, Some(text.as_str()))],
+        View::Day(_) => vec![(ON, visit.query.get(ON))],
+        View::Journal => vec![(MONTH, Some(text.as_str())), (VIEW, Some(JOURNAL))],
+    };
     // With the month, so that it stays the same one at midnight.
-    let params = with_query("", &[(MONTH, Some(&text)), (AFTER, visit.query.get(AFTER))]);
-    let address = format!("{base}{params}");
-    let of_month = SentFields::parse(params.trim_start_matches('?').as_bytes());
-    let pages = Pages::new(visit, &base, &of_month);
-    let (period, page) = (month.period(), pages.request()?);
-    let asked = StatementQuery { wallet: Reference::Id(id), period, page };
-    Ok(match visit.shared.statement(&visit.visitor, asked).await? {
-        ReportView::There(statement, at) => {
-            let moment = counting::of_moment(at, &address).map(Section::from);
-            let earlier = pages.next(statement.next)?;
-            let table = table(record, month, now, &statement.statement, earlier);
-            moment.into_iter().chain([table.into()]).collect()
-        }
+    let query = with_query("", &[of_view, vec![(AFTER, visit.query.get(AFTER))]].concat());
+    let address = format!("{base}{query}");
+    let of_view = SentFields::parse(query.trim_start_matches('?').as_bytes());
+    let pages = Pages::new(visit, &base, &of_view);
+    let (period, page) = match view {
+        View::Days => (month.period(), None),
+        View::Day(day) => (day, Some(pages.request()?)),
+        View::Journal => (month.period(), Some(pages.request()?)),
+    };
+    let asked = StatementQuery { wallet: to_wallet(record.wallet.id), period, page };
+    let (statement, at) = match visit.shared.statement(&visit.visitor, asked).await? {
+        ReportView::There(statement, at) => (statement, at),
         ReportView::Absent(absence) => {
-            let what = format!("The statement of {}", month.text());
-            vec![absence.notice(&what, &address).into()]
+            return Ok(vec![absence.notice(&format!("The statement of {text}"), &address).into()]);
         }
-    })
-}
-
-fn table(
-    record: &WalletRecord,
-    month: Month,
-    now: Timestamp,
-    statement: &Statement,
-    earlier: Option<String>,
-) -> Table {
-    let (id, currency) = (record.wallet.id, record.wallet.currency);
-    let mut rows = vec![balance("Balance before", statement.opening, currency)];
-    rows.extend(statement.entries.iter().map(|entry| row(entry, currency)));
-    rows.push(balance("Balance after", statement.closing, currency));
-    let head = ["Moment", "What", "To available", "To held", "Available", "Held", "Reason"];
-    let base = format!("/wallets/{id}");
-    let title = format!("Statement of {}", month.text());
-    let mut table = Table::new(&title, &head, rows, "").keep(&["What", "Available"]);
+    };
+    let currency = record.wallet.currency;
+    let (mut table, earlier) = match &*statement {
+        StatementView::Days(daily) => (days(&base, daily, month, currency), None),
+        StatementView::Entries(page) => {
+            let table = match visit.query.get(ON) {
+                Some(day) => requests(page, day, currency),
+                None => journal(page, month, currency),
+            };
+            (table, pages.next(page.next)?)
+        }
+    };
     if let Some(earlier) = earlier {
         table = table.link(Link::new("Earlier entries", earlier));
     }
-    let of = |month: Month| format!("{base}?month={}", month.text());
+    let of = |month: Month| {
+        let journal = Some(JOURNAL).filter(|_journal| view == View::Journal);
+        with_query(&base, &[(MONTH, Some(&month.text())), (VIEW, journal)])
+    };
     table = table.link(Link::new("Month before", of(month.before())));
     if month.end <= now {
         table = table.link(Link::new("Month after", of(Month::of(month.end))));
     }
-    let file = format!("{base}/statement.csv?month={}", month.text());
-    table.link(Link::new("Statement as CSV", file))
+    let file = with_query(&format!("{base}.csv"), &[(MONTH, Some(&text))]);
+    let table = table.link(Link::new("Statement as CSV", file));
+    let moment = counting::of_moment(at, &address).map(Section::from);
+    let views = views(&base, &text, view);
+    Ok([views.into()].into_iter().chain(moment).chain([table.into()]).collect())
+}
+
+/// The day of the address.
+fn on_day(query: &SentFields) -> Result<Option<Period>, Failure> {
+    let Some(text) = query.get(ON) else { return Ok(None) };
+    let day = holdfast_wire::api::moment(text).filter(|_day| text.len() == "2026-11-28".len());
+    let day = day.ok_or_else(|| Failure::field(MONTH, "Write a day like 2026-11-28."))?;
+    Ok(Some(Period { from: Some(day), to: Some(day_after(day)) }))
+}
+
+fn views(base: &str, month: &str, view: View) -> Choices {
+    let of = |name: Option<&str>| with_query(base, &[(MONTH, Some(month)), (VIEW, name)]);
+    let links = vec![
+        (Link::new("By day", of(None)), view == View::Days),
+        (Link::new("Journal", of(Some(JOURNAL))), view == View::Journal),
+    ];
+    Choices { label: "View".to_owned(), links }
+}
+
+/// One line a day for charges, and one for a payment.
+fn days(base: &str, daily: &DailyStatement, month: Month, currency: Currency) -> Table {
+    let mut funds = daily.opening.funds();
+    let mut rows = vec![ends("Opening balance", daily.opening, 3)];
+    for movement in &daily.movements {
+        let DayMovement { day, kind, reference, count, amount } = movement;
+        funds = funds.and_then(|funds| funds.plus(*amount));
+        let reference = reference.as_ref();
+        let reference = reference.map(|it| format!("{} {}", it.source, it.external_reference));
+        let day = short(*day);
+        rows.push(vec![
+            Cell::link(&day, with_query(base, &[(ON, Some(&day))])),
+            Cell::text(summary(*kind, *count)),
+            reference.map_or_else(|| Cell::text(""), Cell::text),
+            Cell::Money(exact(*amount)),
+            funds.map_or(Cell::Nothing, |funds| Cell::Money(exact(funds))),
+        ]);
+    }
+    rows.push(ends("Closing balance", daily.closing, 3));
+    let (amount, balance) = (format!("Amount, {currency}"), format!("Balance, {currency}"));
+    let head = ["Day", "What", "Reference", &amount, &balance];
+    let title = format!("Statement of {}", month.text());
+    Table::new(&title, &head, rows, "").keep(&["What", &amount, &balance])
+}
+
+/// Name of so many movements of a kind.
+fn summary(kind: MovementKind, count: u64) -> String {
+    let (one, more) = match kind {
+        MovementKind::Deposit => ("Deposit", "deposits"),
+        MovementKind::Refund => ("Refund", "refunds"),
+        MovementKind::Adjustment => ("Adjustment", "adjustments"),
+        MovementKind::Charge => {
+            let count_text = grouped(&count.to_string());
+            return StatementText::Charges { count: &count_text, is_one: count == 1 }.to_string();
+        }
+    };
+    if count == 1 { one.to_owned() } else { format!("{} {more}", grouped(&count.to_string())) }
+}
+
+/// Row of a balance at one end, after so many columns.
+fn ends(name: &str, balance: StatementBalance, columns: usize) -> Vec<Cell> {
+    let funds = balance.funds().map_or_else(|| "–".to_owned(), exact);
+    let balance = match balance.held {
+        Micros::ZERO => Cell::Money(funds),
+        held => Cell::Part(funds, format!("{} on hold", exact(held))),
+    };
+    let mut row = vec![Cell::text(""), Cell::text(name)];
+    row.extend(std::iter::repeat_n(Cell::text(""), columns.saturating_sub(1)));
+    row.push(balance);
+    row
+}
+
+/// One row for a request or a payment of a day. What a hold reserves or returns leaves the funds as they are.
+fn requests(page: &StatementPage, day: &str, currency: Currency) -> Table {
+    let statement = &page.statement;
+    let mut rows = vec![ends("Opening balance", statement.opening, 4)];
+    let moves = |entry: &&StatementEntry| {
+        change(entry, Account::Available) != change(entry, Account::Held).negated()
+    };
+    for entry in statement.entries.iter().filter(moves) {
+        let amount = change(entry, Account::Available).plus(change(entry, Account::Held));
+        let [model, api_key] = of_operation(entry.operation.as_ref());
+        rows.push(vec![
+            Cell::moment(entry.transfer.at),
+            Cell::link(name(entry), address(entry)),
+            model,
+            api_key,
+            amount.map_or(Cell::Nothing, |amount| Cell::Money(exact(amount))),
+            entry.after.funds().map_or(Cell::Nothing, |funds| Cell::Money(exact(funds))),
+        ]);
+    }
+    rows.push(ends("Closing balance", statement.closing, 4));
+    let (amount, balance) = (format!("Amount, {currency}"), format!("Balance, {currency}"));
+    let head = ["Moment", "What", "Model", "API key", &amount, &balance];
+    let title = StatementText::DayTitle { day }.to_string();
+    Table::new(&title, &head, rows, "").keep(&["What", &amount, &balance])
+}
+
+/// Every transfer.
+fn journal(page: &StatementPage, month: Month, currency: Currency) -> Table {
+    let statement = &page.statement;
+    let money = |amount| Cell::money(amount, currency);
+    let moved = |amount| if amount == Micros::ZERO { Cell::Nothing } else { money(amount) };
+    let end = |name, StatementBalance { available, held }| {
+        let nothing = || Cell::text("");
+        let balances = [nothing(), nothing(), money(available), money(held)];
+        let row = [nothing(), Cell::text(name)].into_iter().chain(balances);
+        row.chain([nothing(), nothing(), nothing()]).collect()
+    };
+    let mut rows: Vec<Vec<Cell>> = vec![end("Balance before", statement.opening)];
+    for entry in &statement.entries {
+        let reason = match &entry.posted {
+            Some(PostingKind::Adjustment(reason)) => Cell::text(reason),
+            Some(PostingKind::Refund(operation)) => {
+                Cell::link("of a request", format!("/operations/{operation}"))
+            }
+            Some(PostingKind::Deposit) | None => Cell::text(""),
+        };
+        let [model, api_key] = of_operation(entry.operation.as_ref());
+        rows.push(vec![
+            Cell::moment(entry.transfer.at),
+            Cell::link(name(entry), address(entry)),
+            moved(change(entry, Account::Available)),
+            moved(change(entry, Account::Held)),
+            money(entry.after.available),
+            money(entry.after.held),
+            model,
+            api_key,
+            reason,
+        ]);
+    }
+    rows.push(end("Balance after", statement.closing));
+    let head = [
+        "Moment",
+        "What",
+        "Change",
+        "Hold change",
+        "Available",
+        "On hold",
+        "Model",
+        "API key",
+        "Reason",
+    ];
+    Table::new(&format!("Journal of {}", month.text()), &head, rows, "")
+        .keep(&["What", "Available"])
+}
+
+/// Model and API key of a request.
+fn of_operation(operation: Option<&LedgerOperation>) -> [Cell; 2] {
+    let Some(LedgerOperation { model, api_key, api_key_name, .. }) = operation else {
+        return [Cell::text(""), Cell::text("")];
+    };
+    let name = api_key_name.clone().unwrap_or_else(|| api_key.to_string());
+    [Cell::text(model), Cell::link(name, format!("/keys/{api_key}"))]
+}
+
+/// Change of an account by a transfer.
+fn change(StatementEntry { transfer, .. }: &StatementEntry, account: Account) -> Micros {
+    if transfer.credit == account {
+        transfer.amount
+    } else if transfer.debit == account {
+        transfer.amount.negated()
+    } else {
+        Micros::ZERO
+    }
+}
+
+fn address(StatementEntry { transfer, .. }: &StatementEntry) -> String {
+    match transfer.source {
+        LedgerSource::Operation(id, _generation) => format!("/operations/{id}"),
+        LedgerSource::Posting(id) => format!("/postings/{id}"),
+    }
+}
+
+/// Name of a transfer on pages.
+fn name(StatementEntry { transfer, .. }: &StatementEntry) -> String {
+    match transfer.kind {
+        "hold" => "Hold".to_owned(),
+        "settle" => "Charge".to_owned(),
+        "rest" => StatementText::HoldUnused.to_string(),
+        "release" => StatementText::HoldNotRun.to_string(),
+        "lapse" => StatementText::HoldUnknown.to_string(),
+        "deposit" => "Deposit".to_owned(),
+        "refund" => "Refund".to_owned(),
+        "adjustment" => "Adjustment".to_owned(),
+        other => other.to_owned(),
+    }
 }
 
 /// The statement of a month as a file, as it is read.
@@ -101,54 +349,4 @@ pub(crate) async fn file(visit: Visit) -> Result<Response, Failure> {
     let (reference, period) = (Reference::Id(id), month.period());
     let file = visit.accounts().export_statement(visit.principal(), &reference, period).await?;
     Ok(statement_file(file, FileFormat::Csv))
-}
-
-fn balance(name: &str, balance: StatementBalance, currency: Currency) -> Vec<Cell> {
-    let nothing = || Cell::text("");
-    vec![
-        nothing(),
-        Cell::text(name),
-        nothing(),
-        nothing(),
-        Cell::money(balance.available, currency),
-        Cell::money(balance.held, currency),
-        nothing(),
-    ]
-}
-
-fn row(entry: &StatementEntry, currency: Currency) -> Vec<Cell> {
-    let StatementEntry { transfer, posted, after, .. } = entry;
-    let change = |account: Account| {
-        if transfer.credit == account {
-            transfer.amount
-        } else if transfer.debit == account {
-            transfer.amount.negated()
-        } else {
-            Micros::ZERO
-        }
-    };
-    let moved = |account| match change(account) {
-        Micros::ZERO => Cell::Nothing,
-        amount => Cell::money(amount, currency),
-    };
-    let page = match transfer.source {
-        LedgerSource::Operation(id, _generation) => format!("/operations/{id}"),
-        LedgerSource::Posting(id) => format!("/postings/{id}"),
-    };
-    let reason = match posted {
-        Some(PostingKind::Adjustment(reason)) => Cell::text(reason),
-        Some(PostingKind::Refund(operation)) => {
-            Cell::link("of a request", format!("/operations/{operation}"))
-        }
-        Some(PostingKind::Deposit) | None => Cell::text(""),
-    };
-    vec![
-        Cell::moment(transfer.at),
-        Cell::link(transfer.kind, page),
-        moved(Account::Available),
-        moved(Account::Held),
-        Cell::money(after.available, currency),
-        Cell::money(after.held, currency),
-        reason,
-    ]
 }

@@ -7,6 +7,8 @@
 //! last entry with a moment before its end: each balance of a statement is one that the wallet had,
 //! and each entry is in one of two adjacent periods.
 
+use super::LedgerOperation;
+use crate::admin::posting::DepositReference;
 use crate::ledger::{Account, PostingKind};
 use crate::ports::LedgerEntry;
 use crate::{Micros, Timestamp};
@@ -38,6 +40,8 @@ pub struct StatementLine {
     pub transfer: LedgerEntry,
     /// Kind of the posting; `None` for a transfer that an operation made by itself.
     pub posted: Option<PostingKind>,
+    /// Operation of such a transfer, with its model and API key.
+    pub operation: Option<LedgerOperation>,
 }
 
 /// A transfer with the balance after it.
@@ -49,6 +53,8 @@ pub struct StatementEntry {
     pub transfer: LedgerEntry,
     /// Kind of the posting; `None` for a transfer that an operation made by itself.
     pub posted: Option<PostingKind>,
+    /// Operation of such a transfer, with its model and API key.
+    pub operation: Option<LedgerOperation>,
     /// Balance after the transfer.
     pub after: StatementBalance,
 }
@@ -62,6 +68,61 @@ pub struct Statement {
     pub entries: Vec<StatementEntry>,
     /// Entries of the period before the first one here: the opening balance is after them.
     pub omitted: u64,
+    /// Balance at the end of the period.
+    pub closing: StatementBalance,
+}
+
+/// Kind of a movement of a wallet's funds: what a hold reserves or returns is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MovementKind {
+    /// Deposit.
+    Deposit,
+    /// Refund of a charge.
+    Refund,
+    /// Adjustment.
+    Adjustment,
+    /// Charge of a request.
+    Charge,
+}
+
+impl MovementKind {
+    /// Every kind, in the order of a statement within a day.
+    pub const ALL: [Self; 4] = [Self::Deposit, Self::Refund, Self::Adjustment, Self::Charge];
+
+    /// Name in rows and files.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Deposit => "deposit",
+            Self::Refund => "refund",
+            Self::Adjustment => "adjustment",
+            Self::Charge => "charge",
+        }
+    }
+}
+
+/// Movements of one kind on one UTC day, added up; a payment with a reference has its own if there are few.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayMovement {
+    /// First moment of the day.
+    pub day: Timestamp,
+    /// Kind of the movements.
+    pub kind: MovementKind,
+    /// Reference of the payment.
+    pub reference: Option<DepositReference>,
+    /// Number of the movements.
+    pub count: u64,
+    /// Change of the wallet's funds: negative for charges.
+    pub amount: Micros,
+}
+
+/// A wallet's statement by day: opening funds, movements and closing funds add up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DailyStatement {
+    /// Balance before the first movement.
+    pub opening: StatementBalance,
+    /// Movements by day, then by kind.
+    pub movements: Vec<DayMovement>,
     /// Balance at the end of the period.
     pub closing: StatementBalance,
 }
@@ -85,10 +146,10 @@ impl Statement {
     ) -> Result<Self, AmountOverflow> {
         let mut entries = Vec::with_capacity(lines.len());
         let mut opening = closing;
-        for StatementLine { place, transfer, posted } in lines.into_iter().rev() {
+        for StatementLine { place, transfer, posted, operation } in lines.into_iter().rev() {
             let after = opening;
             opening = after.before(&transfer).ok_or(AmountOverflow)?;
-            entries.push(StatementEntry { place, transfer, posted, after });
+            entries.push(StatementEntry { place, transfer, posted, operation, after });
         }
         entries.reverse();
         Ok(Self { opening, entries, omitted, closing })
@@ -98,6 +159,19 @@ impl Statement {
 impl StatementBalance {
     /// Balance of a wallet without an entry.
     pub const NOTHING: Self = Self { available: Micros::ZERO, held: Micros::ZERO };
+
+    /// All funds; `None` beyond the range of an amount.
+    #[must_use]
+    pub fn funds(self) -> Option<Micros> {
+        self.available.plus(self.held)
+    }
+
+    /// The sum of both; `None` beyond the range of an amount.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Option<Self> {
+        let available = self.available.plus(other.available)?;
+        Some(Self { available, held: self.held.plus(other.held)? })
+    }
 
     /// The balance after this transfer, if `self` is the one before it; `None` beyond the range of an amount.
     #[must_use]

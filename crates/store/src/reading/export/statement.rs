@@ -112,9 +112,10 @@ impl ExportedTable {
         match self {
             Self::Operations => concat!(
                 "SELECT t.created_at, coalesce(t.number, 0), CAST(1 AS bigint), t.leg, t.amount, o.id,
-                 NULL, NULL, NULL, o.seq ",
-                operations!(),
-                " AND o.seq >= $6 AND o.seq <= $7 AND (o.seq > $6 OR t.leg > $8) AND ",
+                 NULL, NULL, NULL, o.model, o.api_key_id, k.name, o.seq
+                 FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq
+                 LEFT JOIN api_keys AS k ON k.id = o.api_key_id
+                 WHERE o.wallet_id = $1 AND o.seq >= $6 AND o.seq <= $7 AND (o.seq > $6 OR t.leg > $8) AND ",
                 in_span!(),
                 " ORDER BY o.seq, t.leg LIMIT $9"
             ),
@@ -122,7 +123,7 @@ impl ExportedTable {
             Self::Postings => concat!(
                 "SELECT t.created_at, coalesce(t.number, 0),
                  CAST(CASE t.kind WHEN 'refund' THEN 2 ELSE 0 END AS bigint), CAST(0 AS bigint), t.amount, t.id,
-                 t.kind, t.operation_id, t.reason, t.seq ",
+                 t.kind, t.operation_id, t.reason, NULL, NULL, NULL, t.seq ",
                 postings!(),
                 " AND t.seq >= $6 AND t.seq <= $7 AND (t.seq > $6 OR 0 > $8) AND ",
                 in_span!(),
@@ -234,10 +235,10 @@ impl StatementPages {
             && self.parts.front().is_none_or(|next| (*number, *at) < next.first)
             && let Some(Reverse(PlacedLine(_, line))) = self.heap.pop()
         {
-            let StatementLine { place, transfer, posted } = line;
+            let StatementLine { place, transfer, posted, operation } = line;
             let after = self.balance.after(&transfer).ok_or_else(not_as_counted)?;
             self.balance = after;
-            page.push(StatementEntry { place, transfer, posted, after });
+            page.push(StatementEntry { place, transfer, posted, operation, after });
         }
         let count = u64::try_from(page.len()).unwrap_or(u64::MAX);
         self.left = self.left.checked_sub(count).ok_or_else(not_as_counted)?;
@@ -343,7 +344,7 @@ async fn part_sums(
 fn placed(row: &QueryResult) -> Result<(LinePlace, StatementLine), BadRow> {
     let mut cells = Cells::new(row);
     let (at, number, order, leg) = (cells.int()?, cells.int()?, cells.int()?, cells.int()?);
-    cells.skip(5);
+    cells.skip(8);
     Ok(((number, at, order, cells.int()?, leg), line(row)?))
 }
 
