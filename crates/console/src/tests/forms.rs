@@ -50,7 +50,7 @@ async fn a_wallet_is_made_edited_suspended_resumed_and_closed_once_each() {
     once(&world, &format!("{page}/suspend"), &[("reason", "unpaid")]).await;
     world.get(&world.owner, &page).await.has("suspended").has(&format!("{page}/resume"));
     once(&world, &format!("{page}/resume"), &[]).await;
-    world.get(&world.owner, &page).await.has("active").has(&format!("{page}/suspend"));
+    world.get(&world.owner, &page).await.has("empty").has(&format!("{page}/suspend"));
     once(&world, &format!("{page}/close"), &[]).await;
     let closed = world.get(&world.owner, &page).await;
     closed.has("closed").has_not(&format!("{page}/deposit\"")).has_not(&format!("{page}/close"));

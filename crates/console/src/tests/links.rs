@@ -111,11 +111,12 @@ async fn days_of_a_statement_lead_to_their_rows(world: &OpsWorld, book: &Book) {
             let all = rows(&html, "Statement of");
             let [opening, movements @ .., closing] = all.as_slice() else { panic!("{html}") };
             let mut funds = amount(&opening["Balance"]);
-            let links = behind_rows(&html, "Statement of");
-            for (row, href) in movements.iter().zip(links.iter()) {
+            let links = html.split("href=\"").skip(1).map(address_of);
+            let links = links.filter(|href| href.contains("?on="));
+            for (row, href) in movements.iter().zip(links) {
                 let is_usage = row["What"].starts_with("Usage");
                 let kind = if is_usage { "Charge" } else { "Deposit" };
-                let shown = amounts_of_day(world, href, |what| what == kind).await;
+                let shown = amounts_of_day(world, &href, |what| what == kind).await;
                 assert_eq!(amount(&row["Amount"]), shown, "{href}");
                 funds += shown;
                 assert_eq!(amount(&row["Balance"]), funds, "{row:?}");

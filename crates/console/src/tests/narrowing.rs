@@ -3,6 +3,7 @@
 use holdfast_domain::admin::{Reach, Role};
 
 use crate::tests::book::{OpsWorld, owner, visitor};
+use crate::tests::world::World;
 
 #[tokio::test]
 async fn a_filter_that_cannot_be_read_says_so_beside_its_field_and_keeps_what_was_written() {
@@ -83,4 +84,40 @@ async fn an_address_of_another_page_is_refused() {
     ] {
         assert_eq!(world.get(&owner(), &path).await.status, 400, "{path}");
     }
+}
+
+#[tokio::test]
+async fn lists_are_sorted_over_all_their_pages_or_not_at_all() {
+    let world = World::new().await;
+    for number in 0..60 {
+        world.wallet(&format!("customer-{number:03}"), 1 + (number * 17) % 61).await;
+    }
+    let owner = &world.owner;
+    let all = async |sort: &str| {
+        let (mut path, mut found) = (Some(format!("/wallets?sort={sort}")), Vec::new());
+        while let Some(address) = path {
+            let shown = world.get(owner, &address).await;
+            found.extend(shown.is(200).rows("Wallets").iter().map(|row| row[0].clone()));
+            path = shown.link("Next page");
+        }
+        found
+    };
+    let mut names: Vec<_> = (0..60).map(|number| format!("customer-{number:03}")).collect();
+    assert_eq!(all("name").await, names);
+    names.reverse();
+    assert_eq!(all("-name").await, names);
+    let amount = |name: &String| (name[9..].parse::<i64>().unwrap() * 17) % 61;
+    names.sort_by_key(|name| std::cmp::Reverse(amount(name)));
+    assert_eq!(all("available").await, names);
+    let shown = world.get(owner, "/wallets?sort=available&state=active").await;
+    let head = "aria-sort=\"descending\"><a href=\"/wallets?sort=-available&#38;state=active\">";
+    shown.has(head).has("name=\"sort\" value=\"available\"").has_not("Filter this one first");
+    for path in ["/keys?sort=name", "/keys?sort=spend", "/operations?sort=charge&period=30d"] {
+        world.get(owner, path).await.is(200);
+    }
+    for number in 60..501 {
+        world.wallet(&format!("customer-{number:03}"), 0).await;
+    }
+    let shown = world.get(owner, "/wallets?sort=name").await;
+    shown.has("Filter this one first").has("customer-500").has_not("customer-001");
 }

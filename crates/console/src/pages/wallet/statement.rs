@@ -124,7 +124,8 @@ async fn sections(visit: &Visit, record: &WalletRecord) -> Result<Vec<Section>, 
     let (statement, at) = match visit.shared.statement(&visit.visitor, asked).await? {
         ReportView::There(statement, at) => (statement, at),
         ReportView::Absent(absence) => {
-            return Ok(vec![absence.notice(&format!("The statement of {text}"), &address).into()]);
+            let notice = absence.notice(&format!("The statement of {text}"), &address);
+            return Ok(vec![views(&base, &text, view).into(), notice.into()]);
         }
     };
     let currency = record.wallet.currency;
