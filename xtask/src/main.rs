@@ -22,6 +22,7 @@ mod previous;
 mod release;
 mod scratch;
 mod shell;
+mod simulate;
 mod test;
 mod tidy;
 mod tools;
@@ -44,7 +45,7 @@ usage: cargo xtask <command>
                       domain, accounts, admin, console, failpoint, telemetry, testkit, wire, store,
                       engine, providers, webhooks, net, sidecar, http, config, bootstrap,
                       embed, thumbnails, cli, gateway, xtask,
-                      checker, tests, histories, browser, bench, examples, doc
+                      checker, simulation, tests, histories, browser, bench, examples, doc
   lint [check]...     run the checks, all of them unless some are named:
                       fmt, outside, tidy, commits, doors, telemetry, clippy, doc, deny, portable,
                       advisories, machete
@@ -71,6 +72,10 @@ usage: cargo xtask <command>
                       a minute each
   chaos --mutants [--file PATH]... [--shard K/N]
                       break the pure core and count what its tests notice
+  simulate [--seeds N] [--seed S] [--defect NAME] [--trace]
+                      run three engines on one store in simulated time, N seeds from S on (1 of each by default):
+                      counts what was reached, and prints the seed that breaks an invariant; --defect breaks
+                      a promise on purpose
   postgres [15|17|18]...
                       the store's laws on each major version of PostgreSQL, or on those named
   bench [--quick] [--rounds N] [--seconds N] [--only NAME]... [--stored N] [--streams N]
@@ -159,6 +164,7 @@ fn run() -> Result<bool> {
         (Some("bench"), args) => bench::run(&workspace, args),
         (Some("chaos"), args) => chaos::run(&workspace, args),
         (Some("package"), args) => package::run(&workspace, args),
+        (Some("simulate"), args) => simulate::run(&workspace, args),
         (Some("postgres"), majors) => majors::run(&workspace, majors),
         (Some("release"), args) => release::run(&workspace, args),
         (Some("fixture"), args) => fixture::run(&workspace, args),

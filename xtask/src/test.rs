@@ -67,6 +67,7 @@ const CRATES: &[(&str, &str)] = &[
     ("gateway", "holdfast"),
     ("xtask", "xtask"),
     ("checker", "history-checker"),
+    ("simulation", "holdfast-simulation"),
     (END_TO_END, "holdfast-tests"),
     (HISTORIES, "holdfast-tests"),
     (BROWSER, "holdfast-tests"),

@@ -132,6 +132,7 @@ impl StatisticsWriter {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
+                biased;
                 _tick = ticks.tick() => {}
                 () = background.cancelled() => return,
             }
@@ -151,6 +152,7 @@ impl StatisticsWriter {
             sleep(DRAIN_MAX).await;
         };
         tokio::select! {
+            biased;
             () = self.given_up.cancelled() => {}
             () = ended => {}
         }

@@ -136,6 +136,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Only the file of a history, and nothing of the product: else it would judge by what it should doubt.
     ("history-checker", &[]),
     ("holdfast-tests", &["history-checker"]),
+    // The engine over the testkit's store: neither HTTP nor SQL.
+    (
+        "holdfast-simulation",
+        &["holdfast-domain", "holdfast-engine", "holdfast-failpoint", "holdfast-testkit"],
+    ),
     // What a service that embeds Holdfast needs.
     (THUMBNAILS, &["holdfast-domain", "holdfast-embed"]),
     ("xtask", &[]),

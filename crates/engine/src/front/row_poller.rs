@@ -179,6 +179,7 @@ impl RowPoller {
                 return;
             }
             tokio::select! {
+                biased;
                 () = sleep(POLL_INTERVAL) => {}
                 () = place.waiting.due.notified() => {}
                 () = self.membership.background.cancelled() => return,

@@ -40,12 +40,15 @@ impl Membership {
         let mut suspects = HashMap::new();
         loop {
             tokio::select! {
+                // In a fixed order, here and in every other place: simulated time repeats a run to the same poll.
+                biased;
                 _ = ticks.tick() => {}
                 () = self.background.cancelled() => return,
             }
             // Here because it comes every few seconds: secrets leave memory when they are too old.
             authentication.evict_expired();
             let beaten = tokio::select! {
+                biased;
                 beaten = self.beat_once(&mut suspects) => beaten,
                 () = self.background.cancelled() => return,
             };

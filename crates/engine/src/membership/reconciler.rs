@@ -37,6 +37,7 @@ impl Membership {
     /// Reconciles and purges until the background ends, even if the store does not answer.
     pub(crate) async fn reconcile(self: Arc<Self>) {
         tokio::select! {
+            biased;
             () = self.reconcile_for_ever() => {}
             () = self.background.cancelled() => {}
         }

@@ -40,6 +40,8 @@ impl StuckDetector {
                 stuck.push(*id);
             }
         }
+        // A set has another order in each process, and simulated time repeats a run.
+        stuck.sort_unstable();
         stuck
     }
 }

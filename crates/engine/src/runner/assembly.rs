@@ -307,6 +307,7 @@ impl<'a> SilenceTimer<'a> {
             }
             // A later beat only moves the limit; the first one may bring it nearer.
             tokio::select! {
+                biased;
                 () = sleep_until(limit) => {}
                 () = self.spoken.notified(), if is_first => {}
             }

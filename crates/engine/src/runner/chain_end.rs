@@ -154,6 +154,7 @@ impl Runner {
             }
         };
         tokio::select! {
+            biased;
             () = ending => {}
             () = self.membership.background.cancelled() => {}
         }

@@ -136,7 +136,10 @@ impl RunRegistry {
         // Under one lock with the registrations: each run is either among these or sees the mark.
         let mut tapes = self.lock();
         tapes.are_cut = true;
-        tapes.by_operation.values().for_each(|tape| tape.end_early(StopCause::Operator));
+        let mut cut: Vec<_> = tapes.by_operation.values().collect();
+        // Tasks wake in this order. That of the map is another one in each process, and simulated time repeats a run.
+        cut.sort_unstable_by_key(|tape| tape.operation);
+        cut.into_iter().for_each(|tape| tape.end_early(StopCause::Operator));
     }
 
     /// Makes the guard of a registered run, which gives the place up when the task ends or dies.

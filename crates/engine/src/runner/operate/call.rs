@@ -202,6 +202,7 @@ impl Run<'_> {
         }
         let Timeouts { first_token, between_tokens, .. } = self.prepared.model.timeouts;
         tokio::select! {
+            biased;
             () = silence.wait_silent(first_token, between_tokens) => UnknownReason::Timeout,
             () = silence.wait_full() => UnknownReason::Cut,
         }
