@@ -7,9 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_domain::CredentialId;
 use holdfast_domain::credential::Bearer;
+use holdfast_domain::operation::Phase;
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::CredentialSecret;
 use holdfast_engine::{Engine, RunMode, Submission};
+use holdfast_testkit::sample;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
@@ -19,6 +21,7 @@ use crate::keys::Key;
 use crate::node::{LiveProcess, NODES, Nodes};
 use crate::recorder::Recorder;
 use crate::step::Step;
+use crate::store::Store;
 
 /// Sends of one caller, before it gives up.
 const SENDS_MAX: u64 = 8;
@@ -37,6 +40,8 @@ pub fn bearer(number: u8) -> Bearer {
 pub struct Caller {
     /// Recorder of the run.
     pub recorder: Arc<Recorder>,
+    /// Database server, to see what a refusal was for.
+    pub store: Arc<Store>,
     /// Nodes that it can reach.
     pub nodes: Arc<Nodes>,
     /// Answers of all callers.
@@ -82,6 +87,15 @@ impl Caller {
         self.send(&running, (streams, RunMode::ReplayOnly), PATIENCE).await
     }
 
+    /// Cancels the key or looks it up now and then, whatever becomes of it.
+    pub async fn meddle(self, chance: Chance) {
+        let mut draws = chance.draws();
+        for _time in 0..draws.below(7) {
+            sleep(draws.millis(20, 9_000)).await;
+            self.cancel(&mut draws).await;
+        }
+    }
+
     fn slot(&self, draws: &mut Draws) -> usize {
         usize::try_from(draws.below(u64::try_from(NODES).unwrap_or(1))).unwrap_or(0)
     }
@@ -94,6 +108,13 @@ impl Caller {
         hangs_up: Duration,
     ) -> Option<Answer> {
         let sent = self.recorder.elapsed();
+        let row = self.store.journal.operation(self.key.operation);
+        let now = sample::NOW.after(sent);
+        let is_too_soon = row
+            .as_ref()
+            .is_some_and(|row| row.phase == Phase::Open && !row.reopens_in(now).is_zero());
+        let may_claim = row.as_ref().is_none_or(|row| row.phase == Phase::Open);
+        let has_lapsed = may_claim && running.process.has_lapsed(now);
         let (name, slot) = (&self.key.name, running.process.slot);
         let body = self.key.body(self.is_other, streams);
         let (engine, key) = (Arc::clone(&running.engine), self.key.clone());
@@ -112,6 +133,12 @@ impl Caller {
         let label = answer.as_ref().map_or_else(|| "no answer".to_owned(), Answer::label);
         let number = self.number;
         self.recorder.note(format_args!("caller {number} of {name} at n{slot}: {label}"));
+        if is_too_soon && answer == Some(Answer::NotEnded("not run")) {
+            self.recorder.reach(Step::TooSoon);
+        }
+        if has_lapsed && answer == Some(Answer::Later("storage unavailable")) {
+            self.recorder.reach(Step::LeaseLost);
+        }
         if let Some(answer) = &answer {
             self.answers.take(&self.key, self.is_other, sent, answer);
         }

@@ -25,6 +25,7 @@ enum Disturbance {
     Crash,
     Failover,
     CutOff,
+    LoseHeartbeats,
     Usurp,
     Drain,
     BreakWallet,
@@ -57,7 +58,8 @@ impl Disturbances {
                 (3, Disturbance::Failover),
                 (3, Disturbance::CutOff),
                 (2, Disturbance::Usurp),
-                (2, Disturbance::Drain),
+                (3, Disturbance::Drain),
+                (2, Disturbance::LoseHeartbeats),
                 (3, Disturbance::BreakWallet),
                 (2, Disturbance::Deposit),
                 (2, Disturbance::Refund),
@@ -79,6 +81,9 @@ impl Disturbances {
                     self.store.end_failover();
                 }
                 Disturbance::CutOff => self.cut_off(slot, draws.millis(1_000, 40_000)).await,
+                Disturbance::LoseHeartbeats => {
+                    self.lose_heartbeats(slot, draws.millis(5_000, 40_000)).await;
+                }
                 Disturbance::Usurp => self.usurp(slot, draws.millis(1_000, 30_000)).await,
                 Disturbance::Drain => self.drain(slot, draws.millis(100, 30_000)).await,
                 Disturbance::BreakWallet => {
@@ -117,6 +122,15 @@ impl Disturbances {
         sleep(time).await;
         running.process.set_cut_off(false);
         self.recorder.note(format_args!("n{slot}: healed"));
+    }
+
+    async fn lose_heartbeats(&self, slot: usize, time: Duration) {
+        let Some(live) = self.nodes.running(slot) else { return };
+        self.recorder.note(format_args!("n{slot}: heartbeats are lost"));
+        live.process.set_deaf(true);
+        sleep(time).await;
+        live.process.set_deaf(false);
+        self.recorder.note(format_args!("n{slot}: heartbeats arrive"));
     }
 
     /// Replaces a process that is cut off, and lives on until it learns that.

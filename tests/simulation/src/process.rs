@@ -6,7 +6,9 @@
 
 use std::future::pending;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use holdfast_domain::Timestamp;
 use holdfast_domain::operation::Node;
 use tokio::sync::watch;
 
@@ -21,15 +23,26 @@ pub struct Process {
     pub node: Node,
     crashed: watch::Sender<bool>,
     /// True while the store cannot be reached from here.
-    cut_off: watch::Sender<bool>,
+    cut_off: AtomicBool,
+    /// True while its heartbeats are lost on their way.
+    is_deaf: AtomicBool,
+    /// End of its lease, as the store last wrote it, in microseconds.
+    lease_ends: AtomicI64,
 }
 
 impl Process {
     /// Living process.
     #[must_use]
     pub fn new(slot: usize, number: u64, node: Node) -> Arc<Self> {
-        let (crashed, cut_off) = (watch::Sender::new(false), watch::Sender::new(false));
-        Arc::new(Self { slot, number, node, crashed, cut_off })
+        Arc::new(Self {
+            slot,
+            number,
+            node,
+            crashed: watch::Sender::new(false),
+            cut_off: AtomicBool::new(false),
+            is_deaf: AtomicBool::new(false),
+            lease_ends: AtomicI64::new(i64::MAX),
+        })
     }
 
     /// Ends it without notice.
@@ -45,13 +58,35 @@ impl Process {
 
     /// Cuts it off from the store, or heals that.
     pub fn set_cut_off(&self, cut_off: bool) {
-        self.cut_off.send_replace(cut_off);
+        self.cut_off.store(cut_off, Ordering::Relaxed);
     }
 
     /// True while the store cannot be reached from here.
     #[must_use]
     pub fn is_cut_off(&self) -> bool {
-        *self.cut_off.borrow()
+        self.cut_off.load(Ordering::Relaxed)
+    }
+
+    /// Loses its heartbeats on their way, or heals that.
+    pub fn set_deaf(&self, is_deaf: bool) {
+        self.is_deaf.store(is_deaf, Ordering::Relaxed);
+    }
+
+    /// True while its heartbeats are lost on their way.
+    #[must_use]
+    pub fn is_deaf(&self) -> bool {
+        self.is_deaf.load(Ordering::Relaxed)
+    }
+
+    /// Notes the end of its lease.
+    pub fn set_lease_end(&self, end: Timestamp) {
+        self.lease_ends.store(end.as_micros(), Ordering::Relaxed);
+    }
+
+    /// True if its lease has ended by this moment.
+    #[must_use]
+    pub fn has_lapsed(&self, now: Timestamp) -> bool {
+        self.lease_ends.load(Ordering::Relaxed) <= now.as_micros()
     }
 
     /// Completes with its crash.

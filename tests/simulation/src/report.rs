@@ -28,6 +28,8 @@ pub struct Totals {
     pub simulated: Duration,
     /// Processor time.
     pub processor: Duration,
+    /// Digest of the digests of all traces.
+    pub digest: blake3::Hasher,
     /// Lines of all traces.
     pub lines: u64,
     /// Steps that were reached.
@@ -39,6 +41,7 @@ impl Totals {
     pub fn add(&mut self, recording: &Recording) {
         self.seeds += 1;
         self.simulated += recording.simulated;
+        self.digest.update(recording.digest.as_bytes());
         self.lines += recording.lines;
         for (step, count) in &recording.steps {
             *self.steps.entry(*step).or_default() += count;
@@ -68,10 +71,11 @@ impl fmt::Display for Totals {
             / u64::try_from(self.processor.as_millis()).unwrap_or(u64::MAX).max(1);
         write!(
             f,
-            "{} seeds, {hours} simulated hours in {} s of processor time: {rate} hours a minute; {} lines of trace",
+            "{} seeds, {hours} simulated hours in {} s of processor time: {rate} hours a minute; {} lines of trace, digest {}",
             self.seeds,
             self.processor.as_secs(),
-            self.lines
+            self.lines,
+            self.digest.finalize().to_hex().as_str().split_at(16).0
         )
     }
 }

@@ -104,6 +104,12 @@ async fn run(plan: RunPlan) -> Recording {
         kills: draws.below(40),
     });
     let answers = Answers::new(&recorder, &upstream);
+    let world = World {
+        recorder: Arc::clone(&recorder),
+        store: Arc::clone(&store),
+        nodes: Arc::clone(&nodes),
+        answers: Arc::clone(&answers),
+    };
     let mut background = JoinSet::new();
     for nth in 0..draws.below(3) {
         background.spawn(disturbances.clone().go_on(chance.part("disturbances", nth)));
@@ -115,15 +121,38 @@ async fn run(plan: RunPlan) -> Recording {
             judge_books(&own, &of_keys, &watched.journal);
         }
     });
-    let mut callers = callers(&keys, (&recorder, &nodes, &answers), chance, &mut draws);
+    let mut callers = callers(&keys, &world, chance, &mut draws);
     while callers.join_next().await.is_some() {}
     background.shutdown().await;
     heal(&disturbances).await;
     rest(&recorder, &store).await;
-    replay(&keys, (&recorder, &nodes, &answers)).await;
+    replay(&keys, &world).await;
     judge_books(&recorder, &KeyNames::of(&keys), &store.journal);
     keys.iter().for_each(|key| answers.judge(key, &store.journal));
     recorder.finish()
+}
+
+/// World of the callers.
+struct World {
+    recorder: Arc<Recorder>,
+    store: Arc<Store>,
+    nodes: Arc<Nodes>,
+    answers: Arc<Answers>,
+}
+
+impl World {
+    /// Caller of a key, after all others of it.
+    fn caller(&self, key: &Key) -> Caller {
+        Caller {
+            recorder: Arc::clone(&self.recorder),
+            store: Arc::clone(&self.store),
+            nodes: Arc::clone(&self.nodes),
+            answers: Arc::clone(&self.answers),
+            key: key.clone(),
+            is_other: false,
+            number: 9,
+        }
+    }
 }
 
 /// Keys of a run. Both API keys use the same request keys.
@@ -172,30 +201,27 @@ async fn issue_api_keys(store: &Store, draws: &mut Draws) {
 }
 
 /// Callers of all keys, on their way.
-fn callers(
-    keys: &[Key],
-    (recorder, nodes, answers): (&Arc<Recorder>, &Arc<Nodes>, &Arc<Answers>),
-    chance: Chance,
-    draws: &mut Draws,
-) -> JoinSet<()> {
+fn callers(keys: &[Key], world: &World, chance: Chance, draws: &mut Draws) -> JoinSet<()> {
     let mut callers = JoinSet::new();
     for (place, key) in (0_u64..).zip(keys) {
         let first = draws.millis(0, 60_000);
+        let caller = world.caller(key);
         for number in 0..=draws.below(4) {
             let is_together = draws.permille(400);
             let begin = if is_together { first } else { first + draws.millis(0, 20_000) };
-            let caller = Caller {
-                recorder: Arc::clone(recorder),
-                nodes: Arc::clone(nodes),
-                answers: Arc::clone(answers),
-                key: key.clone(),
-                is_other: number > 0 && draws.permille(80),
-                number,
-            };
+            let caller =
+                Caller { is_other: number > 0 && draws.permille(80), number, ..caller.clone() };
             let own = chance.part("caller", place).part("number", number);
             callers.spawn(async move {
                 sleep(begin).await;
                 caller.call(own).await;
+            });
+        }
+        if draws.permille(350) {
+            let own = chance.part("meddler", place);
+            callers.spawn(async move {
+                sleep(first).await;
+                caller.meddle(own).await;
             });
         }
     }
@@ -212,6 +238,7 @@ async fn heal(disturbances: &Disturbances) {
     for slot in 0..NODES {
         if let Some(running) = nodes.running(slot) {
             running.process.set_cut_off(false);
+            running.process.set_deaf(false);
         }
     }
     fill_all(disturbances).await;
@@ -242,21 +269,10 @@ async fn rest(recorder: &Recorder, store: &Store) {
 }
 
 /// Asks for every key once more, at two nodes and in both forms, without the right to run.
-async fn replay(
-    keys: &[Key],
-    (recorder, nodes, answers): (&Arc<Recorder>, &Arc<Nodes>, &Arc<Answers>),
-) {
+async fn replay(keys: &[Key], world: &World) {
     for key in keys {
         for (slot, streams) in [(0, false), (1, true), (2, false)] {
-            let caller = Caller {
-                recorder: Arc::clone(recorder),
-                nodes: Arc::clone(nodes),
-                answers: Arc::clone(answers),
-                key: key.clone(),
-                is_other: false,
-                number: 9,
-            };
-            drop(caller.replay(slot, streams).await);
+            drop(world.caller(key).replay(slot, streams).await);
         }
     }
 }

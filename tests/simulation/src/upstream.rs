@@ -59,7 +59,11 @@ enum Reaction {
 }
 
 impl Reaction {
-    fn draw(draws: &mut Draws) -> Self {
+    /// Reaction to a call. The upstreams are overloaded for some keys: most of their calls are turned away.
+    fn draw(draws: &mut Draws, is_overloaded: bool) -> Self {
+        if is_overloaded && draws.permille(850) {
+            return Self::TurnsAway(NotRunProof::Overloaded);
+        }
         draws.pick(&[
             (40, Self::Answers),
             (6, Self::AnswersLate),
@@ -307,7 +311,7 @@ impl Provider for RouteProvider {
         let chance =
             key.bytes().fold(upstream.chance, |chance, byte| chance.part("", u64::from(byte)));
         let mut draws = chance.part(self.route, nth).draws();
-        let reaction = Reaction::draw(&mut draws);
+        let reaction = Reaction::draw(&mut draws, chance.part("mood", 0).draws().permille(200));
         let is_sent = reaction != Reaction::TurnsAway(NotRunProof::Connect);
         upstream
             .recorder

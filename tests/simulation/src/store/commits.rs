@@ -61,7 +61,7 @@ impl Fate {
             (5, Self::Landed),
             (5, Self::NotLanded),
             (5, late),
-            (2, silent),
+            (4, silent),
         ])
     }
 

@@ -126,7 +126,13 @@ impl Nodes for StorePort {
         entry: LeaseMode,
     ) -> Result<HeartbeatOutcome, Unavailable> {
         let mut draws = self.arrive("heartbeat", place(0)).await?;
+        if self.process.is_deaf() {
+            return Err(Unavailable(injected()));
+        }
         let outcome = self.store.journal.heartbeat(node, lease, entry).await?;
+        if let HeartbeatOutcome::Held { lease, .. } = &outcome {
+            self.process.set_lease_end(lease.ends_at);
+        }
         if entry == LeaseMode::Renew && matches!(outcome, HeartbeatOutcome::Lost { .. }) {
             self.store.recorder.note(format_args!("n{}: superseded", self.process.slot));
             self.store.reach(Step::Superseded);

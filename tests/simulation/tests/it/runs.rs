@@ -3,7 +3,7 @@
 use holdfast_simulation::{RunPlan, Step, Totals, simulate};
 
 /// Seeds of the suite: enough that each step is reached.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 400;
 
 #[test]
 fn a_seed_repeats_its_run_and_another_one_is_another_run() {
