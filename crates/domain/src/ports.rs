@@ -58,6 +58,26 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 #[error("the store is unavailable")]
 pub struct Unavailable(#[source] pub Cause);
 
+/// Reach of a commit that was acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// On one machine: what that machine loses is lost.
+    Local,
+    /// On another machine, too: a failover to it loses no commit.
+    Replicated,
+}
+
+impl Durability {
+    /// The word for it, in answers and in lists.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Replicated => "replicated",
+        }
+    }
+}
+
 /// Keeps operations, holds and the book. Group commit, retries on its own errors and everything
 /// about SQL are its business; what changes and why is not.
 #[async_trait]
@@ -74,6 +94,11 @@ pub trait Journal: Send + Sync {
 
     /// Reads the database's clock, the same as in loads and receipts: proof that it can be read.
     async fn clock(&self) -> Result<Timestamp, Unavailable>;
+
+    /// Reach of its commits now.
+    fn durability(&self) -> Durability {
+        Durability::Local
+    }
 
     /// Commits one change durably, all of it or none. Cancel safe: a dropped future does not undo it.
     ///

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdfast_domain::Timestamp;
 use holdfast_domain::operation::{Node, Receipt, Transition};
-use holdfast_domain::ports::{CommitError, HeartbeatOutcome, LeaseMode, Unavailable};
+use holdfast_domain::ports::{CommitError, Durability, HeartbeatOutcome, LeaseMode, Unavailable};
 use sea_orm::{
     ConnectionTrait, DatabaseConnection, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr,
     Statement,
@@ -22,7 +22,7 @@ use tokio_util::task::TaskTracker;
 use crate::error::{ConnectError, OpenError, unavailable};
 use crate::options::Options;
 #[cfg(feature = "postgres")]
-use crate::postgres::{self, ConnectionPool, PgReadTransaction, Postgres};
+use crate::postgres::{self, ConnectionPool, PgReadTransaction, Postgres, Servers};
 use crate::schema::url::{DatabaseLocation, DatabaseUrl};
 use crate::schema::{Dialect, by_database};
 #[cfg(feature = "sqlite")]
@@ -92,7 +92,7 @@ impl Backend {
             Ok((Self::Sqlite(sqlite), Pools::of(readers.map(Readers::Sqlite))))
         };
         DatabaseLocation::Server(server) => {
-            let (postgres, readers) = Postgres::open(server.options(), options, tasks).await?;
+            let (postgres, readers) = Postgres::open(&Servers::of(server), options, tasks).await?;
             Ok((Self::Postgres(postgres), Pools::of(readers.map(Readers::Postgres))))
         })
     }
@@ -143,6 +143,12 @@ impl Backend {
     pub(crate) fn seen(&self, now: Timestamp) -> Timestamp {
         // A server reads its clock after it has seen the rows.
         by_database!(self; Self::Sqlite(sqlite) => sqlite.seen(now); Self::Postgres(_) => now)
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        by_database!(self;
+            Self::Sqlite(_) => Durability::Local;
+            Self::Postgres(postgres) => postgres.durability())
     }
 
     /// The longest result that the database can hold.
@@ -299,7 +305,7 @@ pub(crate) async fn migrate(
     by_database!(url.place();
     DatabaseLocation::File(file) => sqlite::connect::writers(file, busy_timeout).await;
     DatabaseLocation::Server(server) => {
-        postgres::connect::connect_single(server.options(), busy_timeout).await
+        postgres::connect::connect_single(&Servers::of(server), busy_timeout).await
     })
 }
 

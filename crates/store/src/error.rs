@@ -50,6 +50,9 @@ pub enum ConnectError {
     /// The server follows another one.
     #[error("the PostgreSQL server is a standby: name its primary")]
     Standby,
+    /// None of several servers is a primary, or the only one is no usable one.
+    #[error(transparent)]
+    NoPrimary(Cause),
     /// A pooler between this process and the server that does not keep sessions apart.
     #[error("a pooler between shares sessions among transactions: have it keep them apart")]
     Shared,

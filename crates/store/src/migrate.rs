@@ -153,6 +153,7 @@ fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
         | ConnectError::Version(_)
         | ConnectError::Standby
         | ConnectError::Lost(_)
+        | ConnectError::NoPrimary(_)
         | ConnectError::Shared) => SchemaError::Connect(other),
     }
 }

@@ -29,6 +29,7 @@ mod plans;
 mod pool;
 mod reads;
 mod row_cache;
+mod servers;
 pub(crate) mod session;
 mod statements;
 mod usage;
@@ -39,14 +40,14 @@ use std::time::Duration;
 
 use holdfast_domain::admin::report::{EXPORTS_AT_ONCE, REPORTS_AT_ONCE};
 use holdfast_domain::operation::{Receipt, Transition};
-use holdfast_domain::ports::CommitError;
-use sqlx::postgres::PgConnectOptions;
+use holdfast_domain::ports::{CommitError, Durability};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use self::lock_worker::LockQueueWorker;
 pub(crate) use self::pool::{ConnectionPool, PgReadTransaction};
+pub(crate) use self::servers::Servers;
 use self::session::{BY_INDEX, COMMAND_STATEMENT, Session};
 use self::writer::Writer;
 use crate::batch::job::{Job, WriterEnded};
@@ -72,6 +73,7 @@ pub(crate) const RESULT_BYTES_MAX: usize = 512 << 20;
 
 /// Database of a server, and the parts of this process that write it.
 pub(crate) struct Postgres {
+    servers: Servers,
     commands: ConnectionPool,
     /// Connection only for heartbeats: a lease is renewed while all others wait.
     beats: ConnectionPool,
@@ -86,14 +88,14 @@ impl Postgres {
     /// Starts the writer on the current runtime, as a task among these; gives the connections that
     /// read, those for short reads, for audits, for reports, for the summing and for exports, too.
     pub(crate) async fn open(
-        url: &PgConnectOptions,
+        servers: &Servers,
         options: &Options,
         tasks: &TaskTracker,
     ) -> Result<(Self, [ConnectionPool; 6]), OpenError> {
         let lock_timeout = options.busy_timeout;
         let line = |connections, statement_timeout, wait_max, plans| {
             let session = Session { lock_timeout, statement_timeout, plans };
-            ConnectionPool::new(url, session, connections, wait_max, tasks)
+            ConnectionPool::new(servers, session, connections, wait_max, tasks)
         };
         let [readers, glances, audits, reports, summing] =
             [options.readers, GLANCES, AUDITS, u32::from(REPORTS_AT_ONCE), SUMMING]
@@ -104,13 +106,13 @@ impl Postgres {
         let commands = line(COMMAND_CONNECTIONS, COMMAND_STATEMENT, COMMAND_TIMEOUT, BY_INDEX);
         let beats = line(1, BEAT, BEAT, BY_INDEX);
         let interest = &options.interest;
-        let writer = Writer::connected(url, lock_timeout, interest).await;
+        let writer = Writer::connected(servers, lock_timeout, interest).await;
         let writer = writer.map_err(|error| OpenError::Writer(Box::new(error)))?;
         let closing = CancellationToken::new();
         let room = options.commit_queue.max(1);
         let (jobs, queue) = mpsc::channel(room);
         let (aside, locked) = lock_queue::channel(room);
-        let waiting = LockQueueWorker::new(url, locked, lock_timeout, interest);
+        let waiting = LockQueueWorker::new(servers, locked, lock_timeout, interest);
         tasks.spawn(writer::run(writer, queue, aside, closing.clone()));
         let ended = CancellationToken::new();
         let ending = ended.clone().drop_guard();
@@ -122,7 +124,13 @@ impl Postgres {
         });
         let closing = closing.drop_guard();
         let interest = interest.clone();
-        Ok((Self { commands, beats, jobs, interest, closing, ended }, readers))
+        let servers = servers.clone();
+        Ok((Self { servers, commands, beats, jobs, interest, closing, ended }, readers))
+    }
+
+    /// Reach of commits, as it was read last.
+    pub(crate) fn durability(&self) -> Durability {
+        if self.servers.is_replicated() { Durability::Replicated } else { Durability::Local }
     }
 
     /// Closes the connections, once they are not used any more.

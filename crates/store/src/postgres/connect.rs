@@ -1,5 +1,5 @@
-//! Connections to a PostgreSQL server: how they are made, and which servers are refused. It creates no tables;
-//! settings are [`super::session`]'s.
+//! Connections to a PostgreSQL server: how they are made, and which servers are refused at a start. It creates no
+//! tables; settings are [`super::session`]'s, and the choice among several servers is [`super::servers`]'.
 //!
 //! A future that is dropped while it begins a transaction leaves a connection inside one that the driver does not
 //! know of (sqlx 0.9.0): the next write would be lost although it was reported as done. So a connection is checked
@@ -15,6 +15,7 @@ use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Executor, Row as _};
 
+use super::servers::Servers;
 use super::session::{
     BY_INDEX, MIGRATION_STATEMENT, Session, WRITE_STATEMENT, is_healthy, set, within,
 };
@@ -24,20 +25,15 @@ use crate::error::ConnectError;
 const VERSION_MIN: u32 = 150_000;
 /// Timeout of each step of connecting.
 const ACQUIRE: Duration = Duration::from_secs(5);
-/// Refusal of a connection that leads to a standby.
-#[derive(Debug, thiserror::Error)]
-#[error("the server is a standby")]
-struct IsStandby;
 
 /// A connection for migrations, and for reading the schema, as a pool of one. It reports an error at once, while a
 /// pool would try again and again.
 pub(crate) async fn connect_single(
-    url: &PgConnectOptions,
+    servers: &Servers,
     lock_timeout: Duration,
 ) -> Result<DatabaseConnection, ConnectError> {
     let session = Session { lock_timeout, statement_timeout: MIGRATION_STATEMENT, plans: "" };
-    probe(url, session).await?;
-    let url = url.clone().disable_statement_logging();
+    let url = probe(servers, session).await?.disable_statement_logging();
     let mut options = ConnectOptions::new("postgres://");
     options
         .max_connections(1)
@@ -57,23 +53,21 @@ pub(crate) async fn connect_single(
     Database::connect(options).await.map_err(ConnectError::Server)
 }
 
-/// Connects once, to report the error.
-async fn probe(url: &PgConnectOptions, session: Session) -> Result<(), ConnectError> {
+/// Connects once, to report the error; returns the options of the primary.
+async fn probe(servers: &Servers, session: Session) -> Result<PgConnectOptions, ConnectError> {
     let failed = |error| ConnectError::Server(DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error))));
-    let mut connection = within(ACQUIRE, connected(url, session)).await.map_err(failed)?;
-    let version = connection.server_version_num();
-    let follows = within(ACQUIRE, follows(&mut connection)).await.map_err(failed)?;
-    // While the first is open: a pooler of transactions would serve both by one process.
-    let other = within(ACQUIRE, connected(url, session)).await.map_err(failed)?;
-    let is_shared = within(ACQUIRE, is_shared(&mut connection, other)).await.map_err(failed)?;
-    connection.close().await.map_err(failed)?;
-    match version {
-        Some(version) if version < VERSION_MIN => Err(ConnectError::Version(version / 10_000)),
-        Some(_) | None if follows => Err(ConnectError::Standby),
-        Some(_) | None if is_shared => Err(ConnectError::Shared),
-        // Another value is not the requested one, but may do.
-        Some(_) | None => Ok(()),
+    let mut primary = servers.connect(session).await?;
+    if let Some(version) = primary.connection.server_version_num()
+        && version < VERSION_MIN
+    {
+        return Err(ConnectError::Version(version / 10_000));
     }
+    // While the first is open: a pooler of transactions would serve both by one process.
+    let other = within(ACQUIRE, primary.connect_again(session)).await.map_err(failed)?;
+    let is_shared = within(ACQUIRE, is_shared(&mut primary.connection, other)).await;
+    let is_shared = is_shared.map_err(failed)?;
+    primary.connection.close().await.map_err(failed)?;
+    if is_shared { Err(ConnectError::Shared) } else { Ok(primary.options) }
 }
 
 /// True if two connections at once reach one process of the server: a pooler gives it to the one that has a
@@ -91,38 +85,17 @@ async fn is_shared(
 
 /// A connection for the writer.
 pub(super) async fn writer(
-    url: &PgConnectOptions,
+    servers: &Servers,
     lock_timeout: Duration,
 ) -> Result<PgConnection, sqlx::Error> {
     let statement_timeout = WRITE_STATEMENT;
-    session(url, Session { lock_timeout, statement_timeout, plans: BY_INDEX }).await
+    session(servers, Session { lock_timeout, statement_timeout, plans: BY_INDEX }).await
 }
 
-/// A connection that no pool knows. One to a server that follows another one is refused.
+/// A connection to the primary that no pool knows.
 pub(super) async fn session(
-    url: &PgConnectOptions,
+    servers: &Servers,
     session: Session,
 ) -> Result<PgConnection, sqlx::Error> {
-    let mut connection = connected(url, session).await?;
-    refuse_standby(&mut connection).await?;
-    Ok(connection)
-}
-
-async fn connected(url: &PgConnectOptions, session: Session) -> Result<PgConnection, sqlx::Error> {
-    let mut connection = url.clone().disable_statement_logging().connect().await?;
-    set(&mut connection, session).await?;
-    Ok(connection)
-}
-
-/// A server that follows another one cannot be written, and what is read there was true a while
-/// ago. After a switch-over an address may lead to such a server, until it leads to the right one.
-async fn refuse_standby(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
-    if follows(connection).await? {
-        return Err(sqlx::Error::Configuration(Box::new(IsStandby)));
-    }
-    Ok(())
-}
-
-async fn follows(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    connection.fetch_one("SELECT pg_is_in_recovery()").await?.try_get(0)
+    Ok(servers.connect(session).await?.connection)
 }

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::ports::CommitError;
-use sqlx::postgres::PgConnectOptions;
 
 use super::lock_queue::LockedJobs;
+use super::servers::Servers;
 use super::writer::{BatchOutcome, UnreachableServer, Writer, reject_alone, split_half};
 use crate::batch::job::{Job, answer_all, take_batch};
 use crate::transaction::event::SharedInterest;
@@ -41,12 +41,12 @@ struct LockTimeout;
 
 impl LockQueueWorker {
     pub(super) fn new(
-        url: &PgConnectOptions,
+        servers: &Servers,
         queue: LockedJobs,
         wait_max: Duration,
         interest: &SharedInterest,
     ) -> Self {
-        Self { writer: Writer::new(url, wait_max.min(TURN), interest), queue, wait_max }
+        Self { writer: Writer::new(servers, wait_max.min(TURN), interest), queue, wait_max }
     }
 
     /// Goes from wallet to wallet, until the writer has ended and the queue is empty.

@@ -15,6 +15,7 @@ use super::Postgres;
 use super::administration::execute;
 use super::session::CLOCK;
 use crate::error::unavailable;
+use crate::schema::Dialect;
 
 // An address goes with its incarnation: the one of a process that is gone would lead relays astray. So
 // does the digest of its settings.
@@ -53,10 +54,13 @@ impl Postgres {
     ) -> Result<HeartbeatOutcome, Unavailable> {
         let node = node.clone();
         // One statement is a transaction of its own: a heartbeat costs one round trip.
+        let servers = self.servers.clone();
         let beat = self.beats.run(move |connection| {
             Box::pin(async move {
                 match enter(connection, &node, lease, entry).await? {
-                    Some((ends_at, now)) => {
+                    Some((ends_at, now, is_replicated)) => {
+                        // Its own commit is included: a server that was left without a standby shows it here first.
+                        servers.note_replication(is_replicated);
                         Ok(HeartbeatOutcome::Held { lease: Lease { node, ends_at }, now })
                     }
                     // A round trip more, but only for who has no lease to keep.
@@ -76,27 +80,27 @@ impl Postgres {
     }
 }
 
-/// The end of the lease and the clock, if the row is this node's now.
+/// The end of the lease, the clock, and whether commits are replicated, if the row is this node's now.
 async fn enter(
     connection: &mut PgConnection,
     node: &Node,
     lease: Duration,
     entry: LeaseMode,
-) -> Result<Option<(Timestamp, Timestamp)>, sqlx::Error> {
+) -> Result<Option<(Timestamp, Timestamp, bool)>, sqlx::Error> {
     let sql = match entry {
         LeaseMode::Take => &TAKE,
         LeaseMode::TakeExpired => &TAKE_EXPIRED,
         LeaseMode::Renew => &RENEW,
     };
     // The server's clock dates the lease: clocks of nodes are never compared.
-    let sql = format!("{} RETURNING ends_at, ends_at - $3", **sql);
+    let sql = format!("{} RETURNING ends_at, ends_at - $3, {}", **sql, Dialect::IS_REPLICATED);
     let row = sqlx::query(AssertSqlSafe(sql))
         .bind(node.name.as_str())
         .bind(&node.incarnation.to_bytes()[..])
         .bind(i64::try_from(lease.as_micros()).unwrap_or(i64::MAX))
         .fetch_optional(connection)
         .await?;
-    row.map(|row| Ok((moment(&row, 0)?, moment(&row, 1)?))).transpose()
+    row.map(|row| Ok((moment(&row, 0)?, moment(&row, 1)?, row.try_get(2)?))).transpose()
 }
 
 async fn lost(connection: &mut PgConnection, node: Node) -> Result<HeartbeatOutcome, sqlx::Error> {

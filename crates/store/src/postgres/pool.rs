@@ -24,13 +24,14 @@ use futures_util::future::BoxFuture;
 use holdfast_domain::Timestamp;
 use sea_orm::{DbErr, QueryResult, RuntimeErr, Statement, Values};
 use sea_query_sqlx::SqlxValues;
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use super::connect::session;
 use super::error::{is_broken, proves_no_commit};
+use super::servers::Servers;
 use super::session::{CLOCK, Session, begin_snapshot, is_healthy, within};
 
 /// Longest wait of a caller for a connection.
@@ -53,7 +54,7 @@ pub(crate) struct ConnectionPool {
 }
 
 struct PoolInner {
-    url: PgConnectOptions,
+    servers: Servers,
     session: Session,
     room: Arc<Semaphore>,
     /// Places in all.
@@ -95,7 +96,7 @@ pub(crate) struct PgReadTransaction {
 impl ConnectionPool {
     /// So many connections at most, made as they are needed.
     pub(super) fn new(
-        url: &PgConnectOptions,
+        servers: &Servers,
         session: Session,
         connections: u32,
         wait_max: Duration,
@@ -103,7 +104,8 @@ impl ConnectionPool {
     ) -> Self {
         let places = usize::try_from(connections.max(1)).unwrap_or(1);
         let room = Arc::new(Semaphore::new(places));
-        let shared = PoolInner { url: url.clone(), session, room, places, idle: Mutex::default() };
+        let servers = servers.clone();
+        let shared = PoolInner { servers, session, room, places, idle: Mutex::default() };
         Self { shared: Arc::new(shared), tasks: tasks.clone(), wait_max }
     }
 
@@ -225,7 +227,7 @@ impl PoolInner {
                 return Ok(ConnectionGuard { connection, _place: place });
             }
             Ok(ConnectionGuard {
-                connection: session(&self.url, self.session).await?,
+                connection: session(&self.servers, self.session).await?,
                 _place: place,
             })
         };

@@ -101,6 +101,25 @@ pub(super) async fn set(
     connection.execute(AssertSqlSafe(settings(session))).await.map(drop)
 }
 
+/// Role of a server among those that replicate one database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ServerRole {
+    /// It follows another one. After a switch-over an address may lead to one, until it leads to the right one.
+    Standby,
+    /// It takes writes.
+    Primary {
+        /// True if a commit waits for a standby.
+        is_replicated: bool,
+    },
+}
+
+pub(super) async fn role(connection: &mut PgConnection) -> Result<ServerRole, sqlx::Error> {
+    let query = format!("SELECT pg_is_in_recovery(), {}", Dialect::IS_REPLICATED);
+    let row = connection.fetch_one(AssertSqlSafe(query)).await?;
+    let (follows, is_replicated) = (row.try_get(0)?, row.try_get(1)?);
+    Ok(if follows { ServerRole::Standby } else { ServerRole::Primary { is_replicated } })
+}
+
 /// Ends the transaction without a trace. Outside of one the server warns, without an effect.
 pub(super) async fn rollback(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
     within(UNDO, connection.execute("ROLLBACK")).await.map(drop)

@@ -28,7 +28,7 @@ use futures_util::FutureExt;
 use holdfast_domain::WalletId;
 use holdfast_domain::operation::Transition;
 use holdfast_domain::ports::{Cause, CommitError};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::PgConnection;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -37,6 +37,7 @@ use super::begin::{self, BatchStart};
 use super::connect;
 use super::error::{BatchError, has_code, is_lost, is_row_mismatch};
 use super::lock_queue::LockQueue;
+use super::servers::Servers;
 use super::session::{rollback, within};
 use crate::batch::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
@@ -57,7 +58,7 @@ const CHECK: &str = "23514";
 
 /// Commits batches on a connection of its own. It is not shown: the address may hold a password.
 pub(super) struct Writer {
-    url: PgConnectOptions,
+    servers: Servers,
     lock_timeout: Duration,
     connection: Option<PgConnection>,
     memory: BatchCache,
@@ -121,12 +122,12 @@ pub(super) async fn run(
 
 impl Writer {
     pub(super) fn new(
-        url: &PgConnectOptions,
+        servers: &Servers,
         lock_timeout: Duration,
         interest: &SharedInterest,
     ) -> Self {
         Self {
-            url: url.clone(),
+            servers: servers.clone(),
             lock_timeout,
             connection: None,
             memory: BatchCache::new(interest.clone()),
@@ -137,12 +138,12 @@ impl Writer {
 
     /// Connects a writer for all wallets, which waits for none of their locks for long.
     pub(super) async fn connected(
-        url: &PgConnectOptions,
+        servers: &Servers,
         lock_timeout: Duration,
         interest: &SharedInterest,
     ) -> Result<Self, sqlx::Error> {
-        let mut writer = Self::new(url, lock_timeout.min(LOCK_WAIT), interest);
-        writer.connection = Some(connect(url, writer.lock_timeout).await?);
+        let mut writer = Self::new(servers, lock_timeout.min(LOCK_WAIT), interest);
+        writer.connection = Some(connect(servers, writer.lock_timeout).await?);
         Ok(writer)
     }
 
@@ -305,7 +306,7 @@ impl Writer {
         self.is_cut_off = true;
         // The new server may be another one, which has lost the last commits.
         memory.change_connection();
-        let connected = connect(&self.url, *lock_timeout).await;
+        let connected = connect(&self.servers, *lock_timeout).await;
         let mut connection = connected.map_err(BatchError::Unavailable)?;
         let begun = batch::begin(&mut connection, memory, changes, *lock_timeout).await;
         if begun.as_ref().err().is_none_or(begin::is_statement_error) {
@@ -324,11 +325,8 @@ pub(super) fn split_half(mut batch: Vec<Job>) -> [Vec<Job>; 2] {
 }
 
 /// A connection for a writer; a server that does not answer is as good as none.
-async fn connect(
-    url: &PgConnectOptions,
-    lock_timeout: Duration,
-) -> Result<PgConnection, sqlx::Error> {
-    within(CONNECT, connect::writer(url, lock_timeout)).await
+async fn connect(servers: &Servers, lock_timeout: Duration) -> Result<PgConnection, sqlx::Error> {
+    within(CONNECT, connect::writer(servers, lock_timeout)).await
 }
 
 /// Turns away all changes that have come by now: none waits for one attempt to connect after the other.

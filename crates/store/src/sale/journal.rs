@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdfast_domain::operation::{Node, Receipt, SealedResult, Transition};
-use holdfast_domain::ports::{CommitError, CostNote, LeasedOperation, Unavailable};
+use holdfast_domain::ports::{CommitError, CostNote, Durability, LeasedOperation, Unavailable};
 use holdfast_domain::{ClaimId, Journal, Micros, OperationId, Snapshot, Timestamp};
 use sea_orm::QueryResult;
 
@@ -40,6 +40,10 @@ impl Journal for Store {
         let rows = self.quick_query(&self.inner.texts.clock, []).await?;
         let row = rows.first().ok_or_else(|| unavailable(sqlx::Error::RowNotFound))?;
         Ok(self.seen(Cells::new(row).timestamp().map_err(unavailable)?))
+    }
+
+    fn durability(&self) -> Durability {
+        self.inner.backend.durability()
     }
 
     async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError> {

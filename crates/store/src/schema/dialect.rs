@@ -10,6 +10,11 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
+    /// Condition of a server: a commit of this session waits for a standby. The setting is empty without one that is
+    /// synchronous, and each statement sees its last change.
+    pub(crate) const IS_REPLICATED: &str =
+        "btrim(current_setting('synchronous_standby_names')) <> ''";
+
     /// Microseconds since the epoch by the database's clock, as it reads while the statement runs.
     pub(crate) const fn clock(self) -> &'static str {
         match self {
@@ -18,6 +23,14 @@ impl Dialect {
             // Read as the expression is evaluated: after the rows that are seen were committed, and
             // after the locks that were waited for.
             Self::Postgres => "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)",
+        }
+    }
+
+    /// One if a commit waits for another machine, else zero.
+    pub(crate) fn replicated(self) -> String {
+        match self {
+            Self::Sqlite => "0".to_owned(),
+            Self::Postgres => format!("CAST({} AS integer)::bigint", Self::IS_REPLICATED),
         }
     }
 

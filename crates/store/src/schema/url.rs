@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 #[cfg(feature = "postgres")]
-pub(crate) use self::server::ServerDatabase;
+pub(crate) use self::server::{ServerDatabase, ServerHost};
 use super::Dialect;
 
 /// `sqlite://` and the path of a file, or `postgres://` and a database of a server.
@@ -46,10 +46,22 @@ pub enum BadDatabaseUrl {
     Server,
     /// A parameter has no effect.
     #[error(
-        "for PostgreSQL, with another parameter than host, sslmode, sslrootcert, sslcert, sslkey or \
-         application_name"
+        "for PostgreSQL, with another parameter than host, port, sslmode, sslrootcert, sslcert, sslkey, \
+         application_name or target_session_attrs=primary"
     )]
     Parameter,
+    /// A host of several is missing, or there are too many.
+    #[error(
+        "for several hosts with an empty one among them, or for more than 8: write \
+         postgres://USER:PASSWORD@HOST1:PORT,HOST2:PORT/DATABASE"
+    )]
+    Hosts,
+    /// Ports that cannot be matched to hosts.
+    #[error(
+        "for another number of ports than of hosts: give each host its port, or none of them, or one to all \
+         by ?port=PORT"
+    )]
+    Ports,
     /// A machine in between could read the password and answer for the server.
     #[error(
         "for a server on another machine, without sslmode=verify-full, which asks it for its \

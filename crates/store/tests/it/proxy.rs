@@ -101,6 +101,12 @@ impl Proxy {
         state.silent = state.came;
     }
 
+    /// So does the next one that comes, too.
+    pub(crate) fn silence_next(&self) {
+        let mut state = self.state();
+        state.silent = state.came + 1;
+    }
+
     /// So do all that come.
     pub(crate) fn silence_for_good(&self) {
         self.state().silent = usize::MAX;

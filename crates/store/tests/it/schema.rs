@@ -256,6 +256,24 @@ fn other_urls_are_refused() {
         ("postgres://me@db/holdfast?sslmode=allow", BadDatabaseUrl::Encryption),
         ("postgres://db/holdfast?passfile=x", BadDatabaseUrl::Parameter),
         ("postgres://db/holdfast?options=-csynchronous_commit%3Doff", BadDatabaseUrl::Parameter),
+        ("postgres://me@h1:5432,h2/holdfast?sslmode=disable", BadDatabaseUrl::Ports),
+        // For libpq the port is the second host's alone.
+        ("postgres://me@h1,h2:5433/holdfast?sslmode=disable", BadDatabaseUrl::Ports),
+        ("postgres://me@h1,h2,h3/holdfast?sslmode=disable&port=1,2", BadDatabaseUrl::Ports),
+        ("postgres://me@h1:1,h2:2/holdfast?sslmode=disable&port=3", BadDatabaseUrl::Ports),
+        ("postgres://me@h1,h2/holdfast?sslmode=disable&port=1,", BadDatabaseUrl::Ports),
+        ("postgres://me@h1,,h3/holdfast?sslmode=disable", BadDatabaseUrl::Hosts),
+        ("postgres://me@h1,/holdfast?sslmode=disable", BadDatabaseUrl::Hosts),
+        ("postgres://me@a,b,c,d,e,f,g,h,i/holdfast?sslmode=disable", BadDatabaseUrl::Hosts),
+        ("postgres://me@any/holdfast?host=/run/a,", BadDatabaseUrl::Hosts),
+        ("postgres://me@h1,h2:port/holdfast?sslmode=disable", BadDatabaseUrl::Ports),
+        ("postgres://me@h1:1,h2:port/holdfast?sslmode=disable", BadDatabaseUrl::Server),
+        // One host that is reached over a network is enough.
+        ("postgres://me@localhost,h2/holdfast", BadDatabaseUrl::Encryption),
+        (
+            "postgres://me@db/holdfast?sslmode=disable&target_session_attrs=any",
+            BadDatabaseUrl::Parameter,
+        ),
         ("sqlite://", BadDatabaseUrl::File),
         ("sqlite://:memory:", BadDatabaseUrl::File),
         ("sqlite://folder/", BadDatabaseUrl::File),
@@ -274,6 +292,20 @@ fn a_url_is_shown_without_its_password() {
         ("postgres://me:hunter2@[::1]:5433/book", "postgres://[::1]:5433/book"),
         ("postgresql://me:hunter2@db/book?sslmode=require", "postgres://db:5432/book"),
         ("postgres://me:hunter2@any/book?host=/run/pg", "postgres:///book at /run/pg"),
+        (
+            "postgres://me:hunter2@any:5433/book?host=/run/a,/run/b",
+            "postgres:///book at /run/a, /run/b",
+        ),
+        (
+            "postgres://me:hunter2@h1:5433,h2:5434/book?sslmode=require&target_session_attrs=read-write",
+            "postgres://h1:5433,h2:5434/book",
+        ),
+        (
+            "postgres://me:hun,ter2@h1,h2/book?sslmode=disable&port=5433",
+            "postgres://h1:5433,h2:5433/book",
+        ),
+        ("postgres://me@h1,[::1]/book?sslmode=disable&port=1,2", "postgres://h1:1,[::1]:2/book"),
+        ("postgres://me@h1,h2/book?sslmode=disable", "postgres://h1:5432,h2:5432/book"),
     ] {
         let url = DatabaseUrl::parse(url).unwrap();
         assert_eq!((url.to_string(), format!("{url:?}")), (shown.to_owned(), shown.to_owned()));

@@ -9,6 +9,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::options::{AUDIT_STATEMENT, READ_STATEMENT};
 use crate::postgres::session::begin_snapshot;
+use crate::schema::url::{DatabaseLocation, DatabaseUrl};
 
 use super::*;
 
@@ -19,10 +20,23 @@ pub(in crate::postgres) fn server() -> PgConnectOptions {
     server.parse::<PgConnectOptions>().unwrap().database("postgres")
 }
 
+#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
+fn servers() -> Servers {
+    let server = std::env::var("HOLDFAST_TEST_POSTGRES");
+    let server = server.expect("HOLDFAST_TEST_POSTGRES, which `cargo xtask test store` sets");
+    let (address, parameters) = server.split_once('?').unwrap_or((&server, ""));
+    let url = DatabaseUrl::parse(&format!("{address}/postgres?{parameters}")).unwrap();
+    match url.place() {
+        DatabaseLocation::Server(database) => Servers::of(database),
+        #[cfg(feature = "sqlite")]
+        DatabaseLocation::File(_) => unreachable!("a URL of PostgreSQL"),
+    }
+}
+
 #[tokio::test]
 async fn postgres_a_transaction_that_is_dropped_as_it_begins_takes_no_write_with_it() {
     const TRIES: u32 = 200;
-    let db = connect_single(&server(), Duration::from_secs(5)).await.unwrap();
+    let db = connect_single(&servers(), Duration::from_secs(5)).await.unwrap();
     let table = format!("dropped_{}", std::process::id());
     db.execute_unprepared(&format!("CREATE TABLE {table} (n int)")).await.unwrap();
     for n in 0..TRIES {
@@ -50,13 +64,13 @@ async fn postgres_a_transaction_that_is_dropped_as_it_begins_takes_no_write_with
 
 #[tokio::test]
 async fn postgres_no_connection_waits_or_stands_still_for_ever() {
-    let url = server();
+    let servers = servers();
     let lock_timeout = Duration::from_millis(1_500);
     let session = Session { lock_timeout, statement_timeout: READ_STATEMENT, plans: "" };
-    let mut kept = super::session(&url, session).await.unwrap();
-    let mut audit = super::session(&url, session).await.unwrap();
+    let mut kept = super::session(&servers, session).await.unwrap();
+    let mut audit = super::session(&servers, session).await.unwrap();
     audit.execute(begin_snapshot(AUDIT_STATEMENT)).await.unwrap();
-    let mut writer = writer(&url, lock_timeout).await.unwrap();
+    let mut writer = writer(&servers, lock_timeout).await.unwrap();
     let sessions = [(&mut kept, "10s"), (&mut audit, "15min"), (&mut writer, "10s")];
     for (connection, statement) in sessions {
         let mut shown = Vec::new();
@@ -73,7 +87,7 @@ async fn postgres_no_connection_waits_or_stands_still_for_ever() {
 async fn postgres_prepared_statements_of_a_connection_have_an_end() {
     const KEPT: i64 = 100;
     let lock_timeout = Duration::from_secs(5);
-    let mut connection = writer(&server(), lock_timeout).await.unwrap();
+    let mut connection = writer(&servers(), lock_timeout).await.unwrap();
     for n in 0..3 * KEPT {
         // Each twice: what was prepared once is not prepared again.
         for _ in 0..2 {

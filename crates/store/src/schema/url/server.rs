@@ -1,95 +1,100 @@
-//! URLs of databases of a server.
+//! URLs of databases of servers: one host, or several of which one is the primary.
+//!
+//! A URL with several hosts means the same as for libpq, or is refused: each host has its port, or none has one, or
+//! the parameter `port` has one for all or one for each. `h1,h2:5433` is refused: for libpq `h1` would have the usual
+//! port there, and a reader expects 5433.
+
+mod address;
 
 use std::fmt;
 use std::net::IpAddr;
 
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 
+use self::address::{Address, Parameters};
 use super::BadDatabaseUrl;
 
-/// Parameters after `?`; the driver would skip others in silence, or almost.
-const PARAMETERS: [&str; 6] =
-    ["host", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name"];
 /// Application name of a connection if the URL has none.
 const APPLICATION: &str = "holdfast";
 /// The port of a server whose URL names none.
 const PORT: u16 = 5432;
 
-/// A database of a server.
+/// A database of a server, or of several that replicate it.
 #[derive(Clone)]
 pub(crate) struct ServerDatabase {
     text: String,
-    options: Box<PgConnectOptions>,
+    hosts: Vec<ServerHost>,
+}
+
+/// One of the servers. The options may hold a password, and are not shown.
+#[derive(Clone)]
+pub(crate) struct ServerHost {
+    /// Host and port, or the folder of its socket.
+    pub(crate) name: String,
+    pub(crate) options: PgConnectOptions,
 }
 
 impl ServerDatabase {
     pub(super) fn parse(url: &str) -> Result<Self, BadDatabaseUrl> {
-        let bad = |_told_without_the_password: sqlx::Error| BadDatabaseUrl::Server;
         let (address, parameters) = url.split_once('?').unwrap_or((url, ""));
-        let names = parameters.split('&').filter(|pair| !pair.is_empty());
-        let names: Vec<&str> =
-            names.map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name)).collect();
         // For the driver a `#` ends the URL: a password with one in it would be cut short in silence.
         if address.contains('#') || parameters.contains('#') {
             return Err(BadDatabaseUrl::Server);
         }
-        if names.iter().any(|name| !PARAMETERS.contains(name)) {
-            return Err(BadDatabaseUrl::Parameter);
-        }
-        let parts = UrlParts::of(address, names.contains(&"host")).ok_or(BadDatabaseUrl::Server)?;
-        // The driver begins with the environment's values; parts that the URL leaves out are set here.
-        let mut options: PgConnectOptions = url.parse().map_err(bad)?;
-        // Of PGOPTIONS: a URL with options of its own was refused above.
-        if options.get_options().is_some() {
-            return Err(BadDatabaseUrl::Environment);
-        }
-        if !parts.port {
-            options = options.port(PORT);
-        }
-        if !parts.password {
-            // Empty, not missing: for a missing one the driver has looked into PGPASSWORD and ~/.pgpass.
-            options = options.password("");
-        }
-        if !names.contains(&"sslmode") {
-            options = options.ssl_mode(PgSslMode::Prefer);
-        }
-        if !names.contains(&"application_name") {
-            options = options.application_name(APPLICATION);
-        }
-        let may_be_read = matches!(options.get_ssl_mode(), PgSslMode::Prefer | PgSslMode::Allow);
-        if may_be_read && !is_local(&options) {
-            return Err(BadDatabaseUrl::Encryption);
-        }
-        Ok(Self { text: url.to_owned(), options: Box::new(options) })
+        let parameters = Parameters::read(parameters)?;
+        let address = Address::read(address, &parameters).ok_or(BadDatabaseUrl::Server)?;
+        let urls = address.urls(&parameters)?;
+        let hosts = urls.iter().map(|(url, has_port)| {
+            let options = options(url, *has_port, &address, &parameters)?;
+            Ok(ServerHost { name: name(&options), options })
+        });
+        Ok(Self { text: url.to_owned(), hosts: hosts.collect::<Result<_, _>>()? })
     }
 
-    pub(crate) const fn options(&self) -> &PgConnectOptions {
-        &self.options
+    /// In the order in which they are tried; at least one.
+    pub(crate) fn hosts(&self) -> &[ServerHost] {
+        &self.hosts
     }
 }
 
-/// Parts that the address of a server has, before the driver fills in the rest.
-struct UrlParts {
-    port: bool,
-    password: bool,
+/// Options of the driver for one host: all parts are the URL's or defaults of here, none the environment's.
+fn options(
+    url: &str,
+    has_port: bool,
+    address: &Address<'_>,
+    parameters: &Parameters<'_>,
+) -> Result<PgConnectOptions, BadDatabaseUrl> {
+    let bad = |_told_without_the_password: sqlx::Error| BadDatabaseUrl::Server;
+    // The driver begins with the environment's values; parts that the URL leaves out are set here.
+    let mut options: PgConnectOptions = url.parse().map_err(bad)?;
+    // Of PGOPTIONS: a URL with options of its own was refused above.
+    if options.get_options().is_some() {
+        return Err(BadDatabaseUrl::Environment);
+    }
+    if !has_port {
+        options = options.port(PORT);
+    }
+    if !address.has_password() {
+        // Empty, not missing: for a missing one the driver has looked into PGPASSWORD and ~/.pgpass.
+        options = options.password("");
+    }
+    if parameters.get("sslmode").is_none() {
+        options = options.ssl_mode(PgSslMode::Prefer);
+    }
+    if parameters.get("application_name").is_none() {
+        options = options.application_name(APPLICATION);
+    }
+    let may_be_read = matches!(options.get_ssl_mode(), PgSslMode::Prefer | PgSslMode::Allow);
+    if may_be_read && !is_local(&options) {
+        return Err(BadDatabaseUrl::Encryption);
+    }
+    Ok(options)
 }
 
-impl UrlParts {
-    /// None if it names no user, no database, or no host, unless a parameter has that.
-    fn of(address: &str, has_host: bool) -> Option<Self> {
-        let (_scheme, rest) = address.split_once("://")?;
-        let (authority, database) = rest.split_once('/')?;
-        // The last `@`, as in the driver: a password may have one that was not encoded.
-        let (user, place) = authority.rsplit_once('@')?;
-        let (name, password) = user.split_once(':').unwrap_or((user, ""));
-        let host = !place.is_empty() && !place.starts_with(':');
-        if name.is_empty() || !(host || has_host) || database.trim_start_matches('/').is_empty() {
-            return None;
-        }
-        // The colons of an address in brackets are its own.
-        let behind = place.rsplit_once(']').map_or(place, |(_address, behind)| behind);
-        let port = behind.rsplit_once(':').is_some_and(|(_host, port)| !port.is_empty());
-        Some(Self { port, password: !password.is_empty() })
+fn name(options: &PgConnectOptions) -> String {
+    match options.get_socket() {
+        Some(socket) => socket.display().to_string(),
+        None => format!("{}:{}", options.get_host(), options.get_port()),
     }
 }
 
@@ -113,13 +118,13 @@ impl Eq for ServerDatabase {}
 
 impl fmt::Display for ServerDatabase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let database = self.options.get_database().unwrap_or_default();
-        match self.options.get_socket() {
-            Some(socket) => write!(f, "postgres:///{database} at {}", socket.display()),
-            None => {
-                let (host, port) = (self.options.get_host(), self.options.get_port());
-                write!(f, "postgres://{host}:{port}/{database}")
-            }
+        let first = self.hosts.first().map(|host| &host.options);
+        let database = first.and_then(PgConnectOptions::get_database).unwrap_or_default();
+        let names: Vec<&str> = self.hosts.iter().map(|host| host.name.as_str()).collect();
+        if first.is_some_and(|options| options.get_socket().is_some()) {
+            write!(f, "postgres:///{database} at {}", names.join(", "))
+        } else {
+            write!(f, "postgres://{}/{database}", names.join(","))
         }
     }
 }
