@@ -65,14 +65,42 @@ impl Cluster {
         self.primary.folder.join(".s.PGSQL.5432")
     }
 
+    /// Folder of that socket.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.primary.folder
+    }
+
+    /// Folder of the socket of the standby.
+    #[must_use]
+    pub fn standby_folder(&self) -> &Path {
+        &self.standby.as_ref().expect("it has a standby").folder
+    }
+
     /// Ends every process of the server at once, as a crash of it does.
     pub fn kill(&mut self) {
         self.primary.kill();
     }
 
+    /// The same of the standby.
+    pub fn kill_standby(&mut self) {
+        self.standby.as_mut().expect("it has a standby").kill();
+    }
+
+    /// Starts the standby again with what it has.
+    pub fn start_standby_again(&mut self) {
+        self.standby.as_mut().expect("it has a standby").restart();
+    }
+
     /// Starts it again with what it has.
     pub fn start_again(&mut self) {
         self.primary.restart();
+    }
+
+    /// Runs a statement on the server that takes what is written.
+    #[track_caller]
+    pub fn execute(&self, sql: &str) {
+        drop(self.primary.execute(sql).ok());
     }
 
     /// Creates a standby; from then on no transaction is committed without it.
@@ -107,6 +135,15 @@ impl Cluster {
 /// A server that was replaced. When this is dropped, it is killed and its files are removed.
 #[derive(Debug)]
 pub struct Old(Server);
+
+impl Old {
+    /// Starts it again as the primary that it was; from then on it commits without a standby.
+    pub fn start_again_alone(&mut self) {
+        self.0.restart();
+        drop(self.0.execute("ALTER SYSTEM SET synchronous_standby_names = ''").ok());
+        drop(self.0.execute("SELECT pg_reload_conf()").ok());
+    }
+}
 
 impl Drop for Old {
     fn drop(&mut self) {

@@ -168,6 +168,10 @@ pub(crate) struct NodeView {
     /// True if another live node has other settings. It is null for a node that is gone or has not reported its
     /// own.
     settings_differ: Option<bool>,
+    /// Reach of a commit to the ledger now: `local`, on one machine, or `replicated`, on a synchronous standby too. The
+    /// same for all nodes.
+    #[schema(pattern = "^(local|replicated)$")]
+    durability: &'static str,
 }
 
 impl NodeView {
@@ -181,6 +185,7 @@ impl NodeView {
             address: node.address.clone(),
             settings: node.settings.map(|settings| settings.to_string()),
             settings_differ: node.settings_differ(all),
+            durability: node.durability.label(),
         }
     }
 }

@@ -3,14 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
+use holdfast_domain::Journal as _;
 use holdfast_domain::admin::listing::LiveCredential;
+use holdfast_domain::ports::Durability;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_engine::Secrets;
 use holdfast_store::{Options, ServeLock, Store};
 
 use crate::secret::{self, IfMissing};
 use holdfast_config::{Config, RetentionConfig};
+
+/// Remedy for a server whose commits reach no standby.
+const REMEDY: &str =
+    "set its synchronous_standby_names, as docs/how-to/high-availability.md has it";
 
 /// Opens the database for a command; it has to be there and to be migrated.
 pub async fn open(config: &Config) -> anyhow::Result<Store> {
@@ -23,7 +29,26 @@ pub async fn open(config: &Config) -> anyhow::Result<Store> {
 pub async fn open_to_serve(config: &Config, lock: Arc<ServeLock>) -> anyhow::Result<Store> {
     let store = Store::open(Options { lock: Some(lock), ..options(config) }).await?;
     keep_events(&store, &config.retention);
+    check_durability(config, &store)?;
     Ok(store)
+}
+
+/// Without a synchronous standby a failover loses commits that callers were told of. A file has no failover.
+fn check_durability(config: &Config, store: &Store) -> anyhow::Result<()> {
+    match store.durability() {
+        Durability::Local if config.database.file().is_none() => {
+            ensure!(
+                !config.requires_synchronous,
+                "no standby of the PostgreSQL server is synchronous, and database.require_synchronous is set: {REMEDY}"
+            );
+            tracing::warn!(
+                durability = Durability::Local.label(),
+                "no standby of the PostgreSQL server is synchronous, so a failover loses commits: {REMEDY}"
+            );
+        }
+        Durability::Local | Durability::Replicated => {}
+    }
+    Ok(())
 }
 
 /// Configures whether the store lists events.

@@ -153,6 +153,10 @@ impl Config {
             ("roles", self.roles != other.roles),
             ("node", self.node != other.node),
             ("database.url", self.database != other.database),
+            (
+                "database.require_synchronous",
+                self.requires_synchronous != other.requires_synchronous,
+            ),
             ("limits.commit_queue", self.limits.commit_queue != other.limits.commit_queue),
             ("limits.result_bytes", self.limits.result_bytes != other.limits.result_bytes),
             (

@@ -66,6 +66,8 @@ pub struct Config {
     pub console: ConsoleConfig,
     pub node: Option<RelayConfig>,
     pub database: DatabaseUrl,
+    /// True if a start is refused on a server whose commits reach no standby.
+    pub requires_synchronous: bool,
     pub limits: LimitsConfig,
     pub operations: OperationsConfig,
     pub routes: CoolDown,
@@ -179,7 +181,7 @@ fn read(
     let node_table = root.table("node");
     let node = listening(document, &node_table);
     let database_table = root.table("database");
-    let mut database = process::database(&database_table);
+    let (mut database, requires_synchronous) = process::database(&database_table);
     let limits = process::limits(&root.table("limits"));
     let operations = process::operations(&root.table("operations"));
     let routes = process::routes(&root.table("routes"));
@@ -207,6 +209,12 @@ fn read(
         node.iter().flatten().map(|it| ("node.listen", it.listen, &node_table)).next(),
     ]);
     override_database(document, environment, &mut database, [&server_table, &database_table]);
+    if requires_synchronous
+        && database.as_ref().is_some_and(|it| it.file().is_some())
+        && let Some(field) = database_table.field("require_synchronous")
+    {
+        field.mistake("is for a PostgreSQL database: an SQLite file has no standby");
+    }
     if let (Some(database), true) = (&database, node_table.is_present()) {
         node::needs_server(database, &node_table);
     }
@@ -222,6 +230,7 @@ fn read(
         console: console?,
         node: whole(node)?,
         database: database?,
+        requires_synchronous,
         limits,
         operations,
         routes,

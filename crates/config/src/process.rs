@@ -299,7 +299,8 @@ pub(crate) fn keep_apart(listeners: [Option<ListenerRow<'_, '_>>; 4]) {
     }
 }
 
-pub(crate) fn database(table: &ConfigTable<'_>) -> Option<DatabaseUrl> {
+/// The database, and whether its commits must reach a standby.
+pub(crate) fn database(table: &ConfigTable<'_>) -> (Option<DatabaseUrl>, bool) {
     let url = match table.field("url") {
         None => DatabaseUrl::parse("sqlite://holdfast-data/holdfast.db").ok(),
         Some(field) => field.expanded().and_then(|url| {
@@ -313,8 +314,9 @@ pub(crate) fn database(table: &ConfigTable<'_>) -> Option<DatabaseUrl> {
             parsed.ok()
         }),
     };
+    let requires_synchronous = table.field("require_synchronous").and_then(|field| field.flag());
     table.refuse_unknown();
-    url
+    (url, requires_synchronous.unwrap_or(false))
 }
 
 /// True if a URL, as it is written, has a password that contains no variable and no file.

@@ -43,6 +43,7 @@ impl Config {
             console: _,
             node: _,
             database: _,
+            requires_synchronous: _,
             limits,
             operations,
             routes,

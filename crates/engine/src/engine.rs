@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::admin::ports::EventOutbox;
-use holdfast_domain::ports::{ApiKeys, Journal, Nodes, Statistics, Wallets};
+use holdfast_domain::ports::{ApiKeys, Durability, Journal, Nodes, Statistics, Wallets};
 use holdfast_domain::{RequestKey, Timestamp};
 
 use crate::authentication::{AuthError, Authentication, Caller, InFlight, Secrets};
@@ -217,6 +217,12 @@ impl Engine {
     /// Readiness for probes. Cancel safe.
     pub async fn readiness(&self) -> Readiness {
         self.front.readiness().await
+    }
+
+    /// Reach of the ledger's commits now, as the store read it last.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.front.durability()
     }
 
     /// Text of a run of this process, for another node that knows its result key; `None` for any other node, for a

@@ -12,17 +12,17 @@ use crate::route::{Route, route};
 /// traffic should go to other nodes.
 pub(crate) async fn answer_probe(engine: &Engine, route: Route<'_>) -> Option<HttpResponse> {
     let (status, body) = match route {
-        Route::Health => (StatusCode::OK, r#"{"status":"ok"}"#),
-        Route::Ready => match engine.readiness().await {
-            Readiness::Ready => (StatusCode::OK, r#"{"status":"ready"}"#),
-            Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"draining"}"#),
-            Readiness::Storage => {
-                (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"storage_unavailable"}"#)
-            }
-            Readiness::LostCommits => {
-                (StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"lost_commits"}"#)
-            }
-        },
+        Route::Health => (StatusCode::OK, r#"{"status":"ok"}"#.to_owned()),
+        Route::Ready => {
+            let (status, readiness) = match engine.readiness().await {
+                Readiness::Ready => (StatusCode::OK, "ready"),
+                Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
+                Readiness::Storage => (StatusCode::SERVICE_UNAVAILABLE, "storage_unavailable"),
+                Readiness::LostCommits => (StatusCode::SERVICE_UNAVAILABLE, "lost_commits"),
+            };
+            let durability = engine.durability().label();
+            (status, format!(r#"{{"status":"{readiness}","durability":"{durability}"}}"#))
+        }
         Route::Completions
         | Route::Quotes
         | Route::Operation(_)

@@ -209,7 +209,7 @@ fn health_and_readiness_need_no_credential() {
     let gateway = site.serve();
     let ask = |path| check_json(&gateway.send(&Request::get(path)), 200);
     assert_eq!(ask("/healthz"), json!({"status": "ok"}));
-    assert_eq!(ask("/readyz"), json!({"status": "ready"}));
+    assert_eq!(ask("/readyz"), json!({"status": "ready", "durability": "local"}));
     for path in ["/healthz", "/readyz"] {
         let get = gateway.send(&Request::get(path));
         let head = format!("HEAD {path} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n");

@@ -88,6 +88,7 @@ mod outgoing;
 mod patience;
 mod payments;
 mod previous;
+mod primaries;
 mod quotes;
 mod rates;
 mod readable;

@@ -171,6 +171,7 @@ const NODES: ResourceView = ResourceView {
         Column::text("address").second(),
         Column::text("settings").third(),
         Column::text("settings_differ"),
+        Column::text("durability"),
         Column::text("incarnation").third(),
     ],
     more: &[],

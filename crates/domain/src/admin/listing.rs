@@ -24,6 +24,7 @@ use crate::credential::ApiKey;
 use crate::ledger::Posting;
 use crate::model::PublicModelId;
 use crate::operation::{Lease, Operation, OperationStatus};
+use crate::ports::Durability;
 use crate::secret::{ServerSecretId, SettingsDigest};
 use crate::{ApiKeyId, CredentialId, Micros, OperationId, Timestamp, WalletId};
 
@@ -392,6 +393,8 @@ pub struct NodeListing {
     pub settings: Option<SettingsDigest>,
     /// The database's clock.
     pub now: Timestamp,
+    /// Reach of the database's commits now: the same for all.
+    pub durability: Durability,
 }
 
 impl NodeListing {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::operation::{Operation, Phase, Situation, Snapshot, situation};
-use holdfast_domain::ports::{CounterSnapshot, Unavailable};
+use holdfast_domain::ports::{CounterSnapshot, Durability, Unavailable};
 use holdfast_domain::private::Private;
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{OperationId, RequestKey};
@@ -103,6 +103,10 @@ impl Front {
         let wallet = wallet.map_err(LookupError::Unavailable)?.ok_or(LookupError::NotFound)?;
         let standing = self.keys.counters(caller.api_key.id).await;
         Ok(Account { wallet, standing: standing.map_err(LookupError::Unavailable)? })
+    }
+
+    pub(crate) fn durability(&self) -> Durability {
+        self.journal.durability()
     }
 
     /// Readiness for probes. However many come, the store is probed at most once in 250 ms, because they share the

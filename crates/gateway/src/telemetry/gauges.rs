@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::FutureExt;
-use holdfast_domain::ports::ConnectionCounts;
+use holdfast_domain::Journal as _;
+use holdfast_domain::ports::{ConnectionCounts, Durability};
 use holdfast_engine::{Engine, ServingConfig};
 use holdfast_http::Metrics;
 use holdfast_store::Store;
@@ -29,6 +30,8 @@ pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engin
             gauge!("holdfast_waiters").set(as_float(engine.waiters()));
             process::set_gauges();
             set_pools(&store);
+            let is_replicated = store.durability() == Durability::Replicated;
+            gauge!("holdfast_commits_replicated").set(if is_replicated { 1.0 } else { 0.0 });
             set_provider_connections(&engine.serving(), &providers);
             handle.render()
         }

@@ -11,7 +11,7 @@ use holdfast_domain::admin::listing::{
 use holdfast_domain::admin::{ActorId, AdminKey, WebhookRecord};
 use holdfast_domain::ledger::Posting;
 use holdfast_domain::operation::Lease;
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::ports::{Durability, Unavailable};
 use holdfast_domain::secret::SettingsDigest;
 use holdfast_domain::{PostingId, Timestamp, WalletId};
 use sea_orm::{
@@ -43,7 +43,10 @@ impl FromCells for NodeListing {
         let lease = Lease { node, ends_at: cells.timestamp()? };
         let address = cells.opt_text()?;
         let settings = cells.opt_bytes()?.map(SettingsDigest::from_bytes);
-        Ok(Self { lease, address, settings, now: cells.timestamp()? })
+        let now = cells.timestamp()?;
+        let is_replicated = cells.int()? != 0;
+        let durability = if is_replicated { Durability::Replicated } else { Durability::Local };
+        Ok(Self { lease, address, settings, now, durability })
     }
 }
 

@@ -210,7 +210,9 @@ impl Directory for Store {
 
     async fn nodes(&self) -> Result<Vec<NodeListing>, Unavailable> {
         let clock = Expr::cust(self.dialect().clock());
-        let nodes = node::Entity::find().expr(clock).order_by_asc(node::Column::Name);
+        let replicated = Expr::cust(self.dialect().replicated());
+        let nodes = node::Entity::find().expr(clock).expr(replicated);
+        let nodes = nodes.order_by_asc(node::Column::Name);
         self.select(nodes.as_query()).await
     }
 

@@ -63,6 +63,14 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             alarm: "`unavailable` or `uncertain` appear",
         },
         Metric {
+            name: "holdfast_commits_replicated",
+            kind: MetricKind::Gauge,
+            unit: "boolean",
+            labels: &[],
+            help: "1 if a commit is acknowledged only once a synchronous standby has it, 0 if it is on one machine",
+            alarm: "it is 0 at a PostgreSQL server with a standby: a failover loses acknowledged commits",
+        },
+        Metric {
             name: "holdfast_pool_connections",
             kind: MetricKind::Gauge,
             unit: "connections",
