@@ -119,7 +119,8 @@ impl Drop for HaProxy {
 }
 
 /// Folder of the libraries of a program that was unpacked; no new one for one that is installed.
-fn libraries(program: &Path) -> PathBuf {
+#[must_use]
+pub fn libraries(program: &Path) -> PathBuf {
     let root = program.ancestors().nth(2).expect("a folder").join("lib");
     let folders = std::fs::read_dir(&root).into_iter().flatten().flatten();
     let found = folders.map(|it| it.path()).find(|it| it.join("liblua5.3.so.0").exists());

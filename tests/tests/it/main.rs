@@ -86,6 +86,7 @@ mod one_core;
 mod outcomes;
 mod outgoing;
 mod patience;
+mod patroni;
 mod payments;
 mod previous;
 mod primaries;
