@@ -45,7 +45,7 @@ usage: cargo xtask <command>
                       domain, accounts, admin, console, failpoint, telemetry, testkit, wire, store,
                       engine, providers, webhooks, net, sidecar, http, config, bootstrap,
                       embed, thumbnails, cli, gateway, xtask,
-                      checker, simulation, tests, histories, browser, bench, examples, doc
+                      checker, simulation, specification, tests, histories, browser, bench, examples, doc
   lint [check]...     run the checks, all of them unless some are named:
                       fmt, outside, tidy, commits, doors, telemetry, clippy, doc, deny, portable,
                       advisories, machete

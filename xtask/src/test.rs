@@ -68,6 +68,7 @@ const CRATES: &[(&str, &str)] = &[
     ("xtask", "xtask"),
     ("checker", "history-checker"),
     ("simulation", "holdfast-simulation"),
+    (SPECIFICATION, "specification"),
     (END_TO_END, "holdfast-tests"),
     (HISTORIES, "holdfast-tests"),
     (BROWSER, "holdfast-tests"),
@@ -88,6 +89,8 @@ const POSTGRES: &str = "postgres";
 const END_TO_END: &str = "tests";
 /// Records histories of unbroken and broken gateways, and judges them: those end-to-end tests whose names begin so.
 const HISTORIES: &str = "histories";
+/// Explores the models of the operation's state machine in another language, and prints what they come to.
+const SPECIFICATION: &str = "specification";
 /// Drives the console in a real browser: those end-to-end tests whose names begin so.
 const BROWSER: &str = "browser";
 /// The benchmark, to see that it still runs; it drives the real binary too.
@@ -149,9 +152,9 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
         true if is_built => server(&mut notes)?,
         true | false => None,
     };
-    let (units, others): (Vec<_>, Vec<_>) = wanted
-        .into_iter()
-        .partition(|(name, _)| ![END_TO_END, HISTORIES, BROWSER, BENCH].contains(name));
+    let (units, others): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|(name, _)| {
+        ![SPECIFICATION, END_TO_END, HISTORIES, BROWSER, BENCH].contains(name)
+    });
     if runner.takes_many() && is_built && !units.is_empty() {
         suites.extend(together(&runner, &units, server.as_ref())?);
     } else {
@@ -170,6 +173,10 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     for (name, package) in others {
         suites.push(time(name, || match name {
             _ if !is_built => Ok(TestRun::not_run()),
+            SPECIFICATION => {
+                let needs = mem::take(&mut programs.specification);
+                with_spin(&runner, package, needs, &mut notes)
+            }
             END_TO_END => {
                 world.end_to_end(package, mem::take(&mut programs.end_to_end), &mut notes)
             }
@@ -269,6 +276,19 @@ fn with_server(
         }
         None => runner.run(packages, &env, &[format!("{POSTGRES}_")]),
     }
+}
+
+/// The models' own suite: each test is a model, and prints the states of its searches.
+fn with_spin(
+    runner: &Runner,
+    package: &str,
+    mut needs: SuiteNeeds,
+    notes: &mut Vec<String>,
+) -> Result<TestRun> {
+    notes.append(&mut needs.notes);
+    needs.env.push(("NEXTEST_SUCCESS_OUTPUT", "immediate".into()));
+    let skip: Vec<String> = needs.skip.iter().map(|name| format!("{name}_")).collect();
+    runner.run(&[package], &needs.env, &skip)
 }
 
 /// Suites that drive the gateway have these in common.

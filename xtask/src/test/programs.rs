@@ -13,7 +13,7 @@ use std::{
 use anyhow::Result;
 
 use super::{
-    BROWSER, END_TO_END,
+    BROWSER, END_TO_END, SPECIFICATION,
     browser::{self, Browser},
     clients::{self, ClientLibraries, Clients},
 };
@@ -41,12 +41,15 @@ const TOOLS: &[(&str, &str, &str)] = &[
     ("postgres_clock", "cc", "there is no cc, which builds the library that a wrong clock is"),
     ("disk", "prlimit", "there is no prlimit, which fills the disk of a running process"),
 ];
+/// Prefix of the tests that explore models.
+const SPIN: &str = "spin";
 /// Prefix of the tests whose pages call the gateway in a browser.
 const CHROMIUM: &str = "chromium";
 
 /// Installed programs of the suites that were named, by what their tests need.
 #[derive(Debug, Default)]
 pub(super) struct TestPrograms {
+    pub(super) specification: SuiteNeeds,
     pub(super) end_to_end: SuiteNeeds,
     pub(super) browser: SuiteNeeds,
 }
@@ -66,6 +69,9 @@ impl TestPrograms {
     /// each other.
     pub(super) fn prepare(workspace: &Workspace, is_wanted: impl Fn(&str) -> bool) -> Result<Self> {
         let mut programs = Self::default();
+        if is_wanted(SPECIFICATION) {
+            programs.specification = specification(workspace);
+        }
         if is_wanted(END_TO_END) {
             programs.end_to_end = end_to_end(workspace)?;
         }
@@ -98,6 +104,17 @@ impl SuiteNeeds {
         self.notes.push(format!("skipped, the tests with {names}_ in their names: {reason}"));
         self.skip.extend(prefixes);
     }
+}
+
+/// Spin writes a verifier in C, which the compiler of C translates.
+fn specification(workspace: &Workspace) -> SuiteNeeds {
+    let mut needs = SuiteNeeds::default();
+    if shell::has("cc") {
+        needs.add(debian::find(workspace, debian::SPIN), (SPIN, "HOLDFAST_TEST_SPIN"));
+    } else {
+        needs.leave_out(&[SPIN], "there is no cc, which builds Spin's verifiers");
+    }
+    needs
 }
 
 fn end_to_end(workspace: &Workspace) -> Result<SuiteNeeds> {

@@ -141,6 +141,8 @@ const LAYERS: &[(&str, &[&str])] = &[
         "holdfast-simulation",
         &["holdfast-domain", "holdfast-engine", "holdfast-failpoint", "holdfast-testkit"],
     ),
+    // Models in another language, and their run.
+    ("specification", &[]),
     // What a service that embeds Holdfast needs.
     (THUMBNAILS, &["holdfast-domain", "holdfast-embed"]),
     ("xtask", &[]),

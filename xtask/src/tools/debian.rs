@@ -27,6 +27,10 @@ pub(crate) struct DebianProgram {
 pub(crate) const PROMTOOL: DebianProgram =
     DebianProgram { packages: &["prometheus"], folder: "usr/bin", name: "promtool" };
 
+/// The model checker.
+pub(crate) const SPIN: DebianProgram =
+    DebianProgram { packages: &["spin"], folder: "usr/bin", name: "spin" };
+
 /// The balancer of `deploy/`.
 pub(crate) const HAPROXY: DebianProgram = DebianProgram {
     packages: &["haproxy", "liblua5.3-0", "libopentracing-c-wrapper0", "libopentracing1"],

@@ -1,0 +1,161 @@
+/* What holds after every step, by the names of the design: I1 to I9, and what its tables say besides. Each law is a bit
+ * that has to stay set, so that a violation is reported by its name. L1 is a formula of rest.pml.
+ */
+
+#include "probes.pml"
+
+bit I1_one_run = true;
+bit I2_one_charge = true;
+bit I3_hold_while_unsettled = true;
+bit I4_captured_when_completed = true;
+bit I5_conservation = true;
+bit I6_one_answer = true;
+bit I7_charge_after_run = true;
+bit I8_generation_and_request = true;
+bit I9_usage_record = true;
+bit no_negative_amount = true;
+bit terminal_is_final = true;
+bit late_never_charges = true;
+bit price_is_charged = true;
+bit request_is_bound = true;
+bit key_is_scoped = true;
+bit cancelled_never_opens = true;
+bit counters_are_exact = true;
+bit cap_bounds_charges = true;
+bit refund_within_charge = true;
+#ifdef PER_MINUTE
+bit minutes_are_exact = true;
+bit minute_bounds_runs = true;
+bit no_generation_too_soon = true;
+#endif
+
+#if OPERATIONS == 1
+#define EACH(law) law(0)
+#define SUM(of) of(0)
+#else
+#define EACH(law) law(0) && law(1)
+#define SUM(of) (of(0) + of(1))
+#endif
+#if TASKS == 1
+#define EACH_TASK(law) law(0)
+#elif TASKS == 2
+#define EACH_TASK(law) law(0) && law(1)
+#elif TASKS == 3
+#define EACH_TASK(law) law(0) && law(1) && law(2)
+#else
+#define EACH_TASK(law) law(0) && law(1) && law(2) && law(3)
+#endif
+
+#define ACTIVE(o) (ghost[o].hold == holding -> row[o].hold : 0)
+#define COUNT_ACTIVE(o) (ghost[o].hold == holding -> 1 : 0)
+#define CAPTURED(o) ghost[o].captured
+#define REFUNDED(o) ghost[o].refunded
+
+#define RAN_ONCE(o) (ghost[o].runs <= 1)
+#define CHARGED_ONCE(o) (ghost[o].usages <= 1 && ghost[o].settlements <= 1 \
+  && ghost[o].captured <= (ghost[o].hold == settled -> row[o].hold : 0))
+#define HELD(o) ((ghost[o].hold == holding) == (row[o].phase == leased || row[o].phase == recorded))
+#define SETTLED(o) ((ghost[o].hold == settled) == (row[o].phase == completed))
+#define AGREED(o) (!ghost[o].contradicted)
+#define EARNED(o) (ghost[o].captured == 0 || ghost[o].runs >= 1)
+#define NUMBERED(o) (row[o].generation == ghost[o].holds && row[o].request == ghost[o].request)
+#define USED(o) ((ghost[o].usages > 0) == (row[o].phase == recorded || row[o].phase == completed))
+#define FINAL(o) (ghost[o].ended == absent || ghost[o].ended == row[o].phase)
+#define IN_TIME(o) (ghost[o].charged_by == 0 || !task[ghost[o].charged_by - 1].late)
+#define PRICED(o) (row[o].phase != completed || ghost[o].captured == CHARGE(o))
+#define BOUND(o) (!ghost[o].leaked)
+#define SCOPED(o) (!ghost[o].crossed)
+#define STAYS_CANCELLED(o) (!(row[o].cancel_asked && row[o].phase == open))
+#define REFUNDABLE(o) (ghost[o].refunded <= ghost[o].captured)
+#define OWNS(t) (task[t].stage == owning || task[t].stage == calling \
+  || (task[t].stage == offering && task[t].event != claim))
+#define RUNS_ITS_REQUEST(t) (!OWNS(t) || REQUEST(t) == row[O(t)].request)
+#define RUNS_ITS_KEY(t) (!OWNS(t) || API_KEY(t) == API_KEY(row[O(t)].owner))
+
+#ifdef PER_MINUTE
+#define EACH_MINUTE(law) law(0) && law(1)
+#if OPERATIONS == 1
+#define COUNTED(m) requests[m] == ghost[0].requests[m]
+#define LIMITED(m) ghost[0].runs_in[m] <= PER_MINUTE
+#else
+#define COUNTED(m) requests[m] == ghost[0].requests[m] + ghost[1].requests[m]
+#define LIMITED(m) ghost[0].runs_in[m] + ghost[1].runs_in[m] <= PER_MINUTE
+#endif
+#define PATIENT(o) (!ghost[o].hasty)
+#endif
+
+inline note_end(o) {
+  if
+  :: ghost[o].ended == absent && TERMINAL(row[o].phase) -> ghost[o].ended = row[o].phase
+  :: else
+  fi
+}
+
+/* Laws, or one of them with -DONLY=I2_one_charge; with -DPROBE=T8_LATE the situation is reported as an error. */
+inline keep_laws() {
+#ifdef PROBE
+  assert(!(PROBE));
+#endif
+#ifndef ONE_CHARGE
+  I1_one_run = EACH(RAN_ONCE);
+#endif
+  I2_one_charge = EACH(CHARGED_ONCE);
+  I3_hold_while_unsettled = EACH(HELD);
+  I4_captured_when_completed = EACH(SETTLED);
+  I5_conservation = held == SUM(ACTIVE) && available + held + SUM(CAPTURED) == deposits + SUM(REFUNDED);
+  I6_one_answer = EACH(AGREED);
+  I7_charge_after_run = EACH(EARNED);
+  I8_generation_and_request = EACH(NUMBERED);
+  I9_usage_record = EACH(USED);
+  no_negative_amount = available >= 0 && held >= 0 && concurrency >= 0 && spend >= 0;
+  terminal_is_final = EACH(FINAL);
+  late_never_charges = EACH(IN_TIME);
+  price_is_charged = EACH(PRICED);
+  request_is_bound = EACH(BOUND) && EACH_TASK(RUNS_ITS_REQUEST);
+  key_is_scoped = EACH(SCOPED) && EACH_TASK(RUNS_ITS_KEY);
+  cancelled_never_opens = EACH(STAYS_CANCELLED);
+  counters_are_exact = concurrency == SUM(COUNT_ACTIVE) && spend == SUM(ACTIVE) + SUM(CAPTURED);
+  cap_bounds_charges = SUM(CAPTURED) <= CAP;
+  refund_within_charge = EACH(REFUNDABLE);
+#ifdef PER_MINUTE
+  minutes_are_exact = EACH_MINUTE(COUNTED);
+  minute_bounds_runs = EACH_MINUTE(LIMITED);
+  no_generation_too_soon = EACH(PATIENT);
+#endif
+#ifdef ONLY
+  assert(ONLY);
+#else
+  assert(I1_one_run);
+  assert(I2_one_charge);
+  assert(I3_hold_while_unsettled);
+  assert(I4_captured_when_completed);
+  assert(I5_conservation);
+  assert(I6_one_answer);
+  assert(I7_charge_after_run);
+  assert(I8_generation_and_request);
+  assert(I9_usage_record);
+  assert(no_negative_amount);
+  assert(terminal_is_final);
+  assert(late_never_charges);
+  assert(price_is_charged);
+  assert(request_is_bound);
+  assert(key_is_scoped);
+  assert(cancelled_never_opens);
+  assert(counters_are_exact);
+  assert(cap_bounds_charges);
+  assert(refund_within_charge);
+#ifdef PER_MINUTE
+  assert(minutes_are_exact);
+  assert(minute_bounds_runs);
+  assert(no_generation_too_soon);
+#endif
+#endif
+  note_end(0);
+#if OPERATIONS == 2
+  note_end(1);
+#endif
+  verdict = 0;
+  step = nothing;
+  charge = 0;
+  within = 0
+}
