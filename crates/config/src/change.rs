@@ -138,7 +138,7 @@ impl Config {
 
     /// Settings that are fixed for the life of a process, each with whether it differs: sockets that are bound, the
     /// database that is open, secrets that sign, sizes that the store and the engine were given.
-    fn fixed(&self, other: &Self) -> [(&'static str, bool); 21] {
+    fn fixed(&self, other: &Self) -> [(&'static str, bool); 22] {
         [
             ("server.listen", self.server.listen != other.server.listen),
             ("server.node", self.server.node != other.server.node),

@@ -167,6 +167,7 @@ impl Answer {
             | RequestFailure::ApiKeySuspended
             | RequestFailure::WalletSuspended
             | RequestFailure::ModelNotAllowed
+            | RequestFailure::LedgerRestored { .. }
             | RequestFailure::NoPrice(_)
             | RequestFailure::ChargeLimit { .. } => Self::Bug("refused without a reason"),
         }

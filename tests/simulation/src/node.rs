@@ -148,6 +148,7 @@ impl Nodes {
     fn options(&self, process: &Process, relay: RelayOptions) -> Options {
         Options {
             node: process.node.clone(),
+            cell: None,
             entry: LeaseMode::TakeExpired,
             lease: Duration::from_secs(15),
             heartbeat: Duration::from_secs(4),

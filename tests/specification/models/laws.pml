@@ -91,63 +91,69 @@ inline note_end(o) {
   fi
 }
 
-/* Laws, or one of them with -DONLY=I2_one_charge; with -DPROBE=T8_LATE the situation is reported as an error. */
+/* The laws. */
+#define I1_one_run_HOLDS EACH(RAN_ONCE)
+#define I2_one_charge_HOLDS EACH(CHARGED_ONCE)
+#define I3_hold_while_unsettled_HOLDS EACH(HELD)
+#define I4_captured_when_completed_HOLDS EACH(SETTLED)
+#define I5_conservation_HOLDS held == SUM(ACTIVE) && available + held + SUM(CAPTURED) == deposits + SUM(REFUNDED)
+#define I6_one_answer_HOLDS EACH(AGREED)
+#define I7_charge_after_run_HOLDS EACH(EARNED)
+#define I8_generation_and_request_HOLDS EACH(NUMBERED)
+#define I9_usage_record_HOLDS EACH(USED)
+#define no_negative_amount_HOLDS available >= 0 && held >= 0 && concurrency >= 0 && spend >= 0
+#define terminal_is_final_HOLDS EACH(FINAL)
+#define late_never_charges_HOLDS EACH(IN_TIME)
+#define price_is_charged_HOLDS EACH(PRICED)
+#define request_is_bound_HOLDS EACH(BOUND) && EACH_TASK(RUNS_ITS_REQUEST)
+#define key_is_scoped_HOLDS EACH(SCOPED) && EACH_TASK(RUNS_ITS_KEY)
+#define cancelled_never_opens_HOLDS EACH(STAYS_CANCELLED)
+#define counters_are_exact_HOLDS concurrency == SUM(COUNT_ACTIVE) && spend == SUM(ACTIVE) + SUM(CAPTURED)
+#define cap_bounds_charges_HOLDS SUM(CAPTURED) <= CAP
+#define refund_within_charge_HOLDS EACH(REFUNDABLE)
+#ifdef PER_MINUTE
+#define minutes_are_exact_HOLDS EACH_MINUTE(COUNTED)
+#define minute_bounds_runs_HOLDS EACH_MINUTE(LIMITED)
+#define no_generation_too_soon_HOLDS EACH(PATIENT)
+#endif
+
+/* The bit is set, or the violation has its name. */
+#define judge(law) law = law##_HOLDS; assert(law)
+/* With a name that is a macro itself. */
+#define judge_named(law) judge(law)
+
+/* All laws, or one of them with -DONLY=I2_one_charge; with -DPROBE=T8_LATE the situation is reported as an error. */
 inline keep_laws() {
 #ifdef PROBE
   assert(!(PROBE));
-#endif
-#ifndef ONE_CHARGE
-  I1_one_run = EACH(RAN_ONCE);
-#endif
-  I2_one_charge = EACH(CHARGED_ONCE);
-  I3_hold_while_unsettled = EACH(HELD);
-  I4_captured_when_completed = EACH(SETTLED);
-  I5_conservation = held == SUM(ACTIVE) && available + held + SUM(CAPTURED) == deposits + SUM(REFUNDED);
-  I6_one_answer = EACH(AGREED);
-  I7_charge_after_run = EACH(EARNED);
-  I8_generation_and_request = EACH(NUMBERED);
-  I9_usage_record = EACH(USED);
-  no_negative_amount = available >= 0 && held >= 0 && concurrency >= 0 && spend >= 0;
-  terminal_is_final = EACH(FINAL);
-  late_never_charges = EACH(IN_TIME);
-  price_is_charged = EACH(PRICED);
-  request_is_bound = EACH(BOUND) && EACH_TASK(RUNS_ITS_REQUEST);
-  key_is_scoped = EACH(SCOPED) && EACH_TASK(RUNS_ITS_KEY);
-  cancelled_never_opens = EACH(STAYS_CANCELLED);
-  counters_are_exact = concurrency == SUM(COUNT_ACTIVE) && spend == SUM(ACTIVE) + SUM(CAPTURED);
-  cap_bounds_charges = SUM(CAPTURED) <= CAP;
-  refund_within_charge = EACH(REFUNDABLE);
-#ifdef PER_MINUTE
-  minutes_are_exact = EACH_MINUTE(COUNTED);
-  minute_bounds_runs = EACH_MINUTE(LIMITED);
-  no_generation_too_soon = EACH(PATIENT);
-#endif
-#ifdef ONLY
-  assert(ONLY);
+#elif defined ONLY
+  judge_named(ONLY);
 #else
-  assert(I1_one_run);
-  assert(I2_one_charge);
-  assert(I3_hold_while_unsettled);
-  assert(I4_captured_when_completed);
-  assert(I5_conservation);
-  assert(I6_one_answer);
-  assert(I7_charge_after_run);
-  assert(I8_generation_and_request);
-  assert(I9_usage_record);
-  assert(no_negative_amount);
-  assert(terminal_is_final);
-  assert(late_never_charges);
-  assert(price_is_charged);
-  assert(request_is_bound);
-  assert(key_is_scoped);
-  assert(cancelled_never_opens);
-  assert(counters_are_exact);
-  assert(cap_bounds_charges);
-  assert(refund_within_charge);
+#ifndef ONE_CHARGE
+  judge(I1_one_run);
+#endif
+  judge(I2_one_charge);
+  judge(I3_hold_while_unsettled);
+  judge(I4_captured_when_completed);
+  judge(I5_conservation);
+  judge(I6_one_answer);
+  judge(I7_charge_after_run);
+  judge(I8_generation_and_request);
+  judge(I9_usage_record);
+  judge(no_negative_amount);
+  judge(terminal_is_final);
+  judge(late_never_charges);
+  judge(price_is_charged);
+  judge(request_is_bound);
+  judge(key_is_scoped);
+  judge(cancelled_never_opens);
+  judge(counters_are_exact);
+  judge(cap_bounds_charges);
+  judge(refund_within_charge);
 #ifdef PER_MINUTE
-  assert(minutes_are_exact);
-  assert(minute_bounds_runs);
-  assert(no_generation_too_soon);
+  judge(minutes_are_exact);
+  judge(minute_bounds_runs);
+  judge(no_generation_too_soon);
 #endif
 #endif
   note_end(0);
