@@ -10,7 +10,7 @@ use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{
     DayMovement, MovementKind, Reports as _, Statement, StatementBalance, StatementEntry,
 };
-use holdfast_domain::admin::{AccountAction, DepositReference, NewPosting, PostingDetails};
+use holdfast_domain::admin::{AccountAction, NewPosting, PostingDetails};
 use holdfast_domain::ledger::{Posting, PostingKind};
 use holdfast_domain::{Event, Journal as _, Micros, OperationId, Timestamp};
 use holdfast_testkit::Dice;
