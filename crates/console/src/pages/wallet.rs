@@ -9,7 +9,6 @@ pub(crate) mod statement;
 mod usage;
 
 use askama::Template;
-use holdfast_accounts::fields::members;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::{
     ApiKeyFilter, Order, PageRequest, PostingFilter, PostingList,
@@ -21,7 +20,6 @@ use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::isolation::isolated;
 use crate::kit::page::Page;
 use crate::kit::section::{Choices, Facts, Notice, Table};
-use crate::kit::value::spend_text;
 use crate::kit::visit::Visit;
 use crate::kit::visitor::Visitor;
 use crate::pages::parts::wallet::opened;
@@ -119,7 +117,6 @@ fn facts(visitor: &Visitor, record: &WalletRecord, spending: Option<&Spending>) 
     } else {
         money(wallet.held)
     };
-    let bound = record.key_spend.map(|spend| Cell::text(spend_text(spend, wallet.currency)));
     let (spent, days_left) = match spending {
         Some(spending) => (spending.of_month(), spending.days_left(record)),
         None => (None, None),
@@ -130,11 +127,9 @@ fn facts(visitor: &Visitor, record: &WalletRecord, spending: Option<&Spending>) 
         ("Days left", days_left.map_or(Cell::Nothing, |days| Cell::text(days.to_string()))),
         ("Held", held),
         ("State", wallet::state(record)),
-        ("Low-balance threshold", record.low_balance.map_or(Cell::Nothing, money)),
-        (members::WALLET_KEY_SPEND.label, bound.unwrap_or(Cell::Nothing)),
-        ("External id", Cell::some_text(record.external_id.as_deref())),
-        ("Created", Cell::moment(record.created_at)),
     ];
+    rows.extend(settings::shown(record));
+    rows.push(("Created", Cell::moment(record.created_at)));
     if let Some(closed_at) = record.closed_at {
         rows.push(("Closed", Cell::moment(closed_at)));
     } else if let Some(suspended_at) = wallet.suspended_at {

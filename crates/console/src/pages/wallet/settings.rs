@@ -1,4 +1,4 @@
-//! The forms that make a wallet and edit it. The one that edits carries the number of edits that it was opened at: what
+//! A wallet's settings: the forms that make a wallet and edit it, and the lines of its page that show them. The one that edits carries the number of edits that it was opened at: what
 //! another person changed since is not overwritten.
 
 use async_trait::async_trait;
@@ -7,10 +7,11 @@ use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Reference};
 use holdfast_domain::admin::{WalletPatch, WalletRecord};
 
 use crate::failure::Failure;
+use crate::kit::cell::Cell;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::input::SentFields;
-use crate::kit::value::{spend, threshold, windows};
+use crate::kit::value::{spend, spend_text, threshold, windows};
 use crate::kit::visit::Visit;
 use crate::pages::parts::wallet::{framed, opened};
 
@@ -72,6 +73,18 @@ impl FormPage for EditWallet {
         visit.accounts().edit_wallet(visit.principal(), &sent.request, &id, edit).await?;
         Ok(FormOutcome::done().next(format!("/wallets/{}", self.0.wallet.id)))
     }
+}
+
+/// The settings as lines of the wallet's page.
+pub(super) fn shown(record: &WalletRecord) -> [(&'static str, Cell); 3] {
+    let currency = record.wallet.currency;
+    let low = record.low_balance.map_or(Cell::Nothing, |micros| Cell::money(micros, currency));
+    let spend = record.key_spend.map(|spend| Cell::text(spend_text(spend, currency)));
+    [
+        (members::WALLET_LOW_BALANCE.label, low),
+        (members::WALLET_KEY_SPEND.label, spend.unwrap_or(Cell::Nothing)),
+        (members::WALLET_EXTERNAL_ID.label, Cell::some_text(record.external_id.as_deref())),
+    ]
 }
 
 /// The settings that the fields of [`fields`] have.
