@@ -39,16 +39,19 @@ pub enum ProviderKind {
     Http(Box<HttpOptions>),
 }
 
+/// Key of the kinds whose ends of an answer have words of a server's own.
+const FINISH_REASONS: &str = "finish_reasons";
+
 /// Name of a kind, the keys that it has of its own, and the function that reads its table.
 struct KindRow(&'static str, &'static [&'static str], fn(&ConfigTable<'_>) -> Option<HttpOptions>);
 
 /// Every kind with a server. The first is the one for servers of no other kind: the message for a mistyped kind
 /// begins with it.
 const KINDS: [KindRow; 6] = [
-    KindRow("openai", &["output_bound_field", "finish_reasons"], openai),
+    KindRow("openai", &["output_bound_field", FINISH_REASONS], openai),
     KindRow("anthropic", &["sampling", "late_system"], anthropic),
     KindRow("gemini", &["skip_signatures", "late_system"], gemini),
-    KindRow("azure-openai", &["output_bound_field", "finish_reasons", "api_version"], azure),
+    KindRow("azure-openai", &["output_bound_field", FINISH_REASONS, "api_version"], azure),
     KindRow(
         "bedrock",
         &["region", "access_key_id", "secret_access_key", "session_token", "late_system"],
@@ -98,12 +101,15 @@ fn one(table: &ConfigTable<'_>, proxies: &Proxies) -> Option<ProviderKind> {
         if let Some(KindRow(_, keys, read)) =
             KINDS.iter().find(|KindRow(name, ..)| *name == written)
         {
-            if !keys.contains(&"finish_reasons") {
-                table.refuse(
-                    "finish_reasons",
-                    "is for the kinds \"openai\" and \"azure-openai\": the words of this kind are those \
-                     of its API; remove it",
+            if !keys.contains(&FINISH_REASONS) {
+                let named =
+                    KINDS.iter().filter(|KindRow(_, keys, _)| keys.contains(&FINISH_REASONS));
+                let named: Vec<_> = named.map(|KindRow(name, ..)| format!("\"{name}\"")).collect();
+                let why = format!(
+                    "is for the kinds {}: the words of this kind are those of its API; remove it",
+                    named.join(" and ")
                 );
+                table.refuse(FINISH_REASONS, &why);
             }
             return Some(read(table).map(|mut options| {
                 options.server.proxies = proxies.clone();
@@ -158,7 +164,7 @@ fn openai(table: &ConfigTable<'_>) -> Option<HttpOptions> {
 fn dialect(table: &ConfigTable<'_>) -> Option<OpenAi> {
     let bound_field = bound_field(table);
     // Read before `?` can end the function, so that its mistakes are found as well.
-    let finish_words = finish_words(&table.table("finish_reasons"));
+    let finish_words = finish_words(&table.table(FINISH_REASONS));
     Some(OpenAi { bound_field: bound_field?, finish_words: finish_words? })
 }
 

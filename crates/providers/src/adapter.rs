@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! chain ─▶ provider                                               repeats requests under a key
-//! provider ─▶ kind ─▶ anthropic, azure, bedrock, gemini, holdfast, openai     one kind each: an Adapter
+//! provider ─▶ kinds ─▶ a file of `kinds/` for each kind                       one kind each: an Adapter
 //!     │                  └─▶ refusals, turns, reading, reasoning    what several kinds share
 //!     ├─▶ response ─▶ stream_decoder ─▶ frames
 //!     │      └─▶ proof

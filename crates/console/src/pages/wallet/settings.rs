@@ -1,5 +1,5 @@
-//! A wallet's settings: the forms that make a wallet and edit it, and the lines of its page that show them. The one that edits carries the number of edits that it was opened at: what
-//! another person changed since is not overwritten.
+//! A wallet's settings: the forms that make a wallet and edit it, and the lines of its page that show them. The form
+//! that edits carries the number of edits that it was opened at: what another person changed since is not overwritten.
 
 use async_trait::async_trait;
 use holdfast_accounts::fields::members;
