@@ -14,8 +14,8 @@
 //! A plan never decides that a next route may be tried: that needs proof that the last one did not run, which is
 //! judged at the call.
 
-mod breaker;
 mod choice;
+mod circuit_breaker;
 mod route_series;
 mod route_state;
 
@@ -27,9 +27,9 @@ use holdfast_domain::operation::Attempt;
 use holdfast_domain::request::Request;
 use tokio::time::Instant;
 
-pub(crate) use self::breaker::CallOutcome;
-pub use self::breaker::CoolDown;
 use self::choice::{choose, draw};
+pub(crate) use self::circuit_breaker::CallOutcome;
+pub use self::circuit_breaker::CoolDown;
 use self::route_state::RouteUnavailable;
 pub(crate) use self::route_state::{Permit, RouteState};
 

@@ -3,7 +3,7 @@
 
 use metrics::{Counter, Gauge, counter, gauge};
 
-use super::breaker::CoolDownReason;
+use super::circuit_breaker::CoolDownReason;
 use crate::metrics::{LabelledCounter, increment, registered};
 
 const ROUTE_COOLING: &str = "holdfast_route_cooling";

@@ -15,10 +15,10 @@ use holdfast_domain::request::Request;
 use holdfast_domain::state::Origin;
 use tokio::time::Instant;
 
-use super::breaker::{
+use super::choice::{Candidate, Rank};
+use super::circuit_breaker::{
     BreakerChange, BreakerState, CallOutcome, CallToken, CircuitBreaker, CoolDown,
 };
-use super::choice::{Candidate, Rank};
 use super::route_series::RouteSeries;
 use crate::catalogue::Route;
 
