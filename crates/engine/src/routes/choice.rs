@@ -17,16 +17,16 @@ pub(crate) struct Candidate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rank {
     /// Ready to be taken.
-    Open,
-    /// Cooling until then: taken only if no other is open.
-    Resort(Instant),
+    Ready,
+    /// Cooling until then: taken only if no other is ready.
+    LastResort(Instant),
     /// Full, or shut by its provider.
     Never,
 }
 
 /// Chooses a candidate and returns its index. `draw` is uniform over all of `u64`.
 pub(crate) fn choose(candidates: &[Candidate], draw: u64) -> Option<usize> {
-    let open = || candidates.iter().enumerate().filter(|(_, route)| route.rank == Rank::Open);
+    let open = || candidates.iter().enumerate().filter(|(_, route)| route.rank == Rank::Ready);
     let Some(first) = open().map(|(_, route)| route.priority).min() else {
         return last_resort(candidates);
     };
@@ -45,8 +45,8 @@ pub(crate) fn choose(candidates: &[Candidate], draw: u64) -> Option<usize> {
 
 fn last_resort(candidates: &[Candidate]) -> Option<usize> {
     let cooling = candidates.iter().enumerate().filter_map(|(at, route)| match route.rank {
-        Rank::Resort(until) => Some((until, route.priority, at)),
-        Rank::Open | Rank::Never => None,
+        Rank::LastResort(until) => Some((until, route.priority, at)),
+        Rank::Ready | Rank::Never => None,
     });
     cooling.min().map(|(_until, _priority, at)| at)
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     const fn open(priority: u32, weight: u32) -> Candidate {
-        Candidate { priority, weight, rank: Rank::Open }
+        Candidate { priority, weight, rank: Rank::Ready }
     }
 
     /// Counts how often each candidate is taken, by draws that are spread evenly over `u64`.
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(shares(&candidates, 100), [0, 0, 0, 100]);
         candidates[3].rank = Rank::Never;
         assert_eq!(shares(&candidates, 100), [0, 25, 75, 0]);
-        candidates[2].rank = Rank::Resort(Instant::now());
+        candidates[2].rank = Rank::LastResort(Instant::now());
         assert_eq!(shares(&candidates, 100), [0, 100, 0, 0]);
         candidates[1].rank = Rank::Never;
         assert_eq!(shares(&candidates, 100), [100, 0, 0, 0]);
@@ -116,7 +116,7 @@ mod tests {
     fn where_none_is_open_the_one_that_cools_the_shortest_is_the_last_resort() {
         let now = Instant::now();
         let resort = |seconds, priority| Candidate {
-            rank: Rank::Resort(now + Duration::from_secs(seconds)),
+            rank: Rank::LastResort(now + Duration::from_secs(seconds)),
             ..open(priority, 1)
         };
         let never = Candidate { rank: Rank::Never, ..open(0, 9) };

@@ -8,9 +8,9 @@
 //!                                                 └── a failure: Cooling, twice as long, at most CoolDown::longest
 //! ```
 //!
-//! - A `Retry-After` opens it at once, and shuts it: the provider has named the time of its next answer, and every
-//!   call before that is one more reason to be turned away. Any other cooling route is still a last resort, because
-//!   a guess of ours must not refuse a request that the provider might have taken.
+//! - A `Retry-After` trips it at once, and the route is left alone: the provider has named the time of its next answer,
+//!   and every call before that is one more reason to be turned away. Any other cooling route is still a last resort,
+//!   because a guess of ours must not refuse a request that the provider might have taken.
 //! - A failure, or an answer, of a call that was under way when it changed is outdated, recognized by the `epoch`:
 //!   a hundred calls that one outage breaks open it once, and do not double the cool-down a hundred times. Only a
 //!   `Retry-After` makes a cool-down longer from outside its probe, because it names a time.
@@ -69,14 +69,14 @@ pub(crate) enum CoolDownReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BreakerState {
     /// Route is well: take it.
-    Open,
+    Well,
     /// Cool-down is over: take it as the only probe, whose result closes the breaker or trips it
     /// again.
     Probe,
     /// Cooling until then by a guess of ours: taken if no other route is left.
-    Resort(Instant),
+    LastResort(Instant),
     /// Cooling until then by the provider's word: do not take it.
-    Closed(Instant),
+    LeftAlone(Instant),
 }
 
 /// Token of a call under way: the epoch in which it began, and whether it is the probe.
@@ -132,14 +132,14 @@ impl CircuitBreaker {
 
     pub(crate) fn state_at(&self, now: Instant) -> BreakerState {
         match self.state {
-            BreakerPhase::Well { .. } => BreakerState::Open,
+            BreakerPhase::Well { .. } => BreakerState::Well,
             BreakerPhase::Cooling { until, is_probed: false, .. } if until <= now => {
                 BreakerState::Probe
             }
             BreakerPhase::Cooling { until, reason: CoolDownReason::Asked, .. } if now < until => {
-                BreakerState::Closed(until)
+                BreakerState::LeftAlone(until)
             }
-            BreakerPhase::Cooling { until, .. } => BreakerState::Resort(until),
+            BreakerPhase::Cooling { until, .. } => BreakerState::LastResort(until),
         }
     }
 
@@ -294,10 +294,10 @@ mod tests {
         fn check(&self, expected: &str) {
             let until = |until: Instant| (until - self.start).as_secs();
             let standing = match self.health.state_at(self.now) {
-                BreakerState::Open => "open".to_owned(),
+                BreakerState::Well => "well".to_owned(),
                 BreakerState::Probe => "probe".to_owned(),
-                BreakerState::Resort(at) => format!("resort {}", until(at)),
-                BreakerState::Closed(at) => format!("closed {}", until(at)),
+                BreakerState::LastResort(at) => format!("last resort {}", until(at)),
+                BreakerState::LeftAlone(at) => format!("left alone {}", until(at)),
             };
             assert_eq!(standing, expected);
         }
@@ -320,19 +320,19 @@ mod tests {
             assert_eq!(world.call(told), None);
         }
         assert_eq!(world.call(CallOutcome::Failed), None);
-        world.check("open");
+        world.check("well");
         assert_eq!(world.call(CallOutcome::Failed), cooling(CoolDownReason::Failures, 5));
-        world.check("resort 5");
+        world.check("last resort 5");
     }
 
     #[test]
     fn an_account_or_a_request_to_be_left_alone_is_enough_by_itself() {
         let mut account = world();
         assert_eq!(account.call(CallOutcome::Account), cooling(CoolDownReason::Account, 5));
-        account.check("resort 5");
+        account.check("last resort 5");
         let mut asked = world();
         assert_eq!(asked.call(CallOutcome::Asked(secs(20))), cooling(CoolDownReason::Asked, 20));
-        asked.check("closed 20");
+        asked.check("left alone 20");
         asked.at(20);
         asked.check("probe");
         let mut long = world();
@@ -340,11 +340,11 @@ mod tests {
         let mut absurd = world();
         for asked in [secs(3_600), Duration::MAX] {
             absurd.call(CallOutcome::Asked(asked));
-            absurd.check("closed 600");
+            absurd.check("left alone 600");
         }
         let mut at_once = world();
         assert_eq!(at_once.call(CallOutcome::Asked(secs(0))), None, "a failure like any other");
-        at_once.check("open");
+        at_once.check("well");
     }
 
     #[test]
@@ -354,12 +354,12 @@ mod tests {
         world.at(5);
         world.check("probe");
         let mut probe = world.begin();
-        world.check("resort 5");
+        world.check("last resort 5");
         assert_eq!(world.hear(&mut probe, CallOutcome::Nothing), None);
         world.check("probe");
         let mut probe = world.begin();
         assert_eq!(world.hear(&mut probe, CallOutcome::Answered), Some(BreakerChange::Well));
-        world.check("open");
+        world.check("well");
         // It reports once more how it ended, and then that it is over.
         assert_eq!(world.hear(&mut probe, CallOutcome::Failed), None);
         assert_eq!(world.hear(&mut probe, CallOutcome::Nothing), None);
@@ -400,12 +400,12 @@ mod tests {
         for call in &mut calls {
             assert_eq!(world.hear(call, CallOutcome::Account), None);
         }
-        world.check("resort 5");
+        world.check("last resort 5");
         // But its provider's Retry-After holds, and the longest one.
         for (call, wants) in calls.iter_mut().zip([30, 10]) {
             assert_eq!(world.hear(call, CallOutcome::Asked(secs(wants))), None);
         }
-        world.check("closed 30");
+        world.check("left alone 30");
     }
 
     #[test]
@@ -415,13 +415,13 @@ mod tests {
         world.call(CallOutcome::Account);
         assert_eq!(world.hear(&mut old, CallOutcome::Answered), None);
         assert_eq!(world.hear(&mut old, CallOutcome::Answered), None, "nor when it says it again");
-        world.check("resort 5");
+        world.check("last resort 5");
         // A last resort began since.
         assert_eq!(world.call(CallOutcome::Answered), Some(BreakerChange::Well));
-        world.check("open");
+        world.check("well");
         for _failure in 0..RULES.failures {
             assert_eq!(world.hear(&mut late, CallOutcome::Failed), None);
         }
-        world.check("open");
+        world.check("well");
     }
 }

@@ -147,12 +147,12 @@ impl RouteState {
             self.traffic.series.get().into_iter().for_each(RouteSeries::full);
         }
         let rank = match standing {
-            BreakerState::Open | BreakerState::Probe if !is_full => Rank::Open,
-            BreakerState::Resort(until) if !is_full => Rank::Resort(until),
-            BreakerState::Open
+            BreakerState::Well | BreakerState::Probe if !is_full => Rank::Ready,
+            BreakerState::LastResort(until) if !is_full => Rank::LastResort(until),
+            BreakerState::Well
             | BreakerState::Probe
-            | BreakerState::Resort(_)
-            | BreakerState::Closed(_) => Rank::Never,
+            | BreakerState::LastResort(_)
+            | BreakerState::LeftAlone(_) => Rank::Never,
         };
         Candidate { priority: self.route.priority, weight: self.route.weight, rank }
     }
@@ -167,9 +167,9 @@ impl RouteState {
         let at = Instant::now();
         let mut now = route_state.traffic.lock();
         let is_as_chosen = match now.health.state_at(at) {
-            BreakerState::Open | BreakerState::Probe => chosen == Rank::Open,
-            BreakerState::Resort(_) => matches!(chosen, Rank::Resort(_)),
-            BreakerState::Closed(_) => false,
+            BreakerState::Well | BreakerState::Probe => chosen == Rank::Ready,
+            BreakerState::LastResort(_) => matches!(chosen, Rank::LastResort(_)),
+            BreakerState::LeftAlone(_) => false,
         };
         if !is_as_chosen || route_state.is_full(&now) {
             return None;
@@ -189,8 +189,8 @@ impl RouteState {
             return Some(RouteUnavailable::Full);
         }
         match now.health.state_at(at) {
-            BreakerState::Closed(until) => Some(RouteUnavailable::Cooling(until)),
-            BreakerState::Open | BreakerState::Probe | BreakerState::Resort(_) => None,
+            BreakerState::LeftAlone(until) => Some(RouteUnavailable::Cooling(until)),
+            BreakerState::Well | BreakerState::Probe | BreakerState::LastResort(_) => None,
         }
     }
 
@@ -200,10 +200,10 @@ impl RouteState {
         let (in_flight, state) = (now.calls, now.health.state_at(at));
         drop(now);
         let (health, until) = match state {
-            BreakerState::Open => (RouteHealth::Well, None),
+            BreakerState::Well => (RouteHealth::Well, None),
             BreakerState::Probe => (RouteHealth::Probe, None),
-            BreakerState::Resort(until) => (RouteHealth::LastResort, Some(until)),
-            BreakerState::Closed(until) => (RouteHealth::LeftAlone, Some(until)),
+            BreakerState::LastResort(until) => (RouteHealth::LastResort, Some(until)),
+            BreakerState::LeftAlone(until) => (RouteHealth::LeftAlone, Some(until)),
         };
         let Route { priority, weight, concurrency, .. } = self.route;
         RouteOffer {
