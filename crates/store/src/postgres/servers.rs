@@ -14,8 +14,8 @@
 //! under a known address.
 //!
 //! A primary that has crashed shows every commit of its own log, also those that no standby has. Only a commit that
-//! comes after them, and waits for the standby, proves that a failover keeps them. So each connection commits once before
-//! it is used, and a server that does not commit is not the primary: another one may be.
+//! comes after them, and waits for the standby, proves that a failover keeps them. So each connection commits once
+//! before it is used, and a server that does not commit is not the primary: another one may be.
 
 mod history;
 mod refusal;
@@ -41,21 +41,20 @@ use crate::schema::url::{ServerDatabase, ServerHost};
 const RETRY: Duration = Duration::from_secs(1);
 /// Time for the search. Shorter than the wait of those who need a connection, so that they get its reasons.
 const SEARCH: Duration = Duration::from_secs(4);
-
 /// Time for the first commit of a connection.
 const PROOF: Duration = Duration::from_secs(3);
-/// First commit of a connection: a message in the server's log, which no table has. The lock, whose number is the text
-/// "a_commit", keeps at most one such commit waiting: the server does not end it while the standby is away, and
-/// connections come and go.
-const PROVE: &str =
-    "SELECT set_config('lock_timeout', '2s', true), pg_advisory_xact_lock(7016436074694928756),
+/// First commit of a connection: a message in the server's log, which no table has. Of the locks, whose numbers begin
+/// with the text "a_commit", there are 16, so at most 16 such commits wait: the server does not end them while the
+/// standby is away, and connections come and go.
+const PROVE: &str = "SELECT set_config('lock_timeout', '2s', true),
+    pg_advisory_xact_lock(7016436074694928756 + pg_backend_pid() % 16),
     pg_logical_emit_message(true, 'holdfast', '')";
 
 /// Servers of a URL. Clones share what is known of them.
 #[derive(Clone)]
-pub(crate) struct Servers(Arc<Shared>);
+pub(crate) struct Servers(Arc<ServersInner>);
 
-struct Shared {
+struct ServersInner {
     hosts: Vec<ServerHost>,
     /// Position of the last primary.
     primary: AtomicUsize,
@@ -89,7 +88,7 @@ impl Servers {
         let (primary, histories) = (AtomicUsize::new(0), Histories::default());
         let (hosts, failure) = (database.hosts().to_vec(), Mutex::default());
         let is_replicated = AtomicBool::new(false);
-        Self(Arc::new(Shared { hosts, primary, histories, is_replicated, failure }))
+        Self(Arc::new(ServersInner { hosts, primary, histories, is_replicated, failure }))
     }
 
     /// True if a commit waited for a standby when this was read last: by a new connection, or a heartbeat.
@@ -155,7 +154,7 @@ impl Servers {
     }
 
     fn note_primary(&self, at: usize) {
-        let Shared { hosts, primary, failure, .. } = &*self.0;
+        let ServersInner { hosts, primary, failure, .. } = &*self.0;
         let had_failed = failure.lock().unwrap_or_else(PoisonError::into_inner).take().is_some();
         let is_another = primary.swap(at, Ordering::Relaxed) != at;
         if (is_another || had_failed)
