@@ -209,11 +209,8 @@ fn read(
         node.iter().flatten().map(|it| ("node.listen", it.listen, &node_table)).next(),
     ]);
     override_database(document, environment, &mut database, [&server_table, &database_table]);
-    if requires_synchronous
-        && database.as_ref().is_some_and(|it| it.file().is_some())
-        && let Some(field) = database_table.field("require_synchronous")
-    {
-        field.mistake("is for a PostgreSQL database: an SQLite file has no standby");
+    if requires_synchronous {
+        needs_standby(database.as_ref(), &database_table);
     }
     if let (Some(database), true) = (&database, node_table.is_present()) {
         node::needs_server(database, &node_table);
@@ -270,6 +267,15 @@ fn override_database(
         && let Some(field) = database_table.field("url")
     {
         field.mistake(format_args!("is {}", process::NEEDS_SECRETS));
+    }
+}
+
+/// Refuses to require a standby of a file.
+fn needs_standby(database: Option<&DatabaseUrl>, table: &ConfigTable<'_>) {
+    if database.is_some_and(|it| it.file().is_some())
+        && let Some(field) = table.field("require_synchronous")
+    {
+        field.mistake("is for a PostgreSQL database: an SQLite file has no standby");
     }
 }
 

@@ -181,7 +181,7 @@ async fn postgres_a_connection_without_an_answer_is_attempted_again_a_second_lat
     let server = Server::open().await;
     let proxy = Proxy::of(&server.database);
     proxy.silence_next();
-    let store = soon(Store::open(Options::new(proxy.url()))).await.unwrap();
+    let store = Box::pin(soon(Store::open(Options::new(proxy.url())))).await.unwrap();
     assert!(soon(store.load(OperationId::from_u128(1))).await.unwrap().operation.is_none());
     soon(store.close()).await.unwrap();
 }

@@ -29,7 +29,7 @@ fn servers() -> Servers {
     match url.place() {
         DatabaseLocation::Server(database) => Servers::of(database),
         #[cfg(feature = "sqlite")]
-        DatabaseLocation::File(_) => unreachable!("a URL of PostgreSQL"),
+        DatabaseLocation::File(_) => panic!("a URL of PostgreSQL"),
     }
 }
 

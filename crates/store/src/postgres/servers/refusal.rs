@@ -46,13 +46,11 @@ pub(super) enum HostRefusal {
 
 impl HostRefusal {
     pub(super) fn of_driver(error: sqlx::Error) -> Self {
-        let is_hung_up = match &error {
-            sqlx::Error::Protocol(text) => text.starts_with(NO_ANSWER),
-            sqlx::Error::Io(io) => {
-                matches!(io.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
-            }
-            _ => false,
+        let is_closed = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset)
         };
+        let is_hung_up = matches!(&error, sqlx::Error::Io(error) if is_closed(error))
+            || matches!(&error, sqlx::Error::Protocol(text) if text.starts_with(NO_ANSWER));
         if is_hung_up { Self::HungUp } else { Self::Driver(error) }
     }
 
@@ -107,11 +105,13 @@ impl fmt::Display for HostRefusal {
                 }
             };
         }
-        match error {
-            sqlx::Error::Io(error) => write!(f, "cannot be reached ({error})"),
-            sqlx::Error::Tls(error) => write!(f, "has no TLS that is trusted ({error})"),
-            other => write!(f, "does not speak as a PostgreSQL server ({other})"),
+        if let sqlx::Error::Io(error) = error {
+            return write!(f, "cannot be reached ({error})");
         }
+        if let sqlx::Error::Tls(error) = error {
+            return write!(f, "has no TLS that is trusted ({error})");
+        }
+        write!(f, "does not speak as a PostgreSQL server ({error})")
     }
 }
 
