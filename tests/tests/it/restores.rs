@@ -16,7 +16,7 @@ const SECRET: &str = "copy.db.secret";
 const BODY: &str = "Say hello";
 
 /// A ledger whose copy knows a completed key and one that has not run; a third was lost, and the second has run since.
-struct Lost {
+struct LossWorld {
     upstream: Upstream,
     config: Config,
     site: Site,
@@ -26,7 +26,7 @@ struct Lost {
     lost: String,
 }
 
-impl Lost {
+impl LossWorld {
     fn new() -> Self {
         let upstream = Upstream::start(Reply::saying("Good day"));
         let config = Config::upstream(&upstream);
@@ -79,7 +79,7 @@ fn check_refused(gateway: &Gateway, account: &Account, key: &str) {
 
 #[test]
 fn sqlite_lost_key_does_not_run_again_and_known_keys_answer() {
-    let world = Lost::new();
+    let world = LossWorld::new();
     let (site, restored) = world.restored(&[]);
     assert!(text(&restored, "unknown_until") > text(&restored, "restored_at"), "{restored}");
     let gateway = site.serve();
@@ -110,7 +110,7 @@ fn sqlite_lost_key_does_not_run_again_and_known_keys_answer() {
 
 #[test]
 fn sqlite_restore_books_no_payment_twice_by_a_repetition() {
-    let world = Lost::new();
+    let world = LossWorld::new();
     let (site, _restored) = world.restored(&[]);
     let before = site.balance(&world.account);
     let deposit = ["wallet", "deposit", "main", "1.00"];
@@ -126,7 +126,7 @@ fn sqlite_restore_books_no_payment_twice_by_a_repetition() {
 
 #[test]
 fn sqlite_restore_that_allows_unknown_keys_runs_them_at_once() {
-    let world = Lost::new();
+    let world = LossWorld::new();
     let (site, restored) = world.restored(&["--unknown-since", "allow"]);
     assert_eq!(restored["unknown_until"], restored["restored_at"]);
     let gateway = site.serve();
