@@ -202,6 +202,7 @@ async fn month(visit: &Visit, key: &ApiKey, now: Timestamp) -> Result<Section, F
     let all = Link::new("All requests", format!("/operations?api_key={id}"));
     let began = Link::new("This month's requests", with_query("/operations", &own));
     let table = Table::new("This month", &head, rows.iter().map(row).collect(), empty);
+    let table = table.keep(&["Charged"]);
     Ok(table.link(began).link(all).into())
 }
 

@@ -106,7 +106,10 @@ async fn found(visit: &Visit, now: Timestamp) -> Result<Vec<Section>, Failure> {
         let rows = operation::rows(visit, &listed.rows, |it| Some(it.hold)).await?;
         Table::new(title, &HEAD_OF_RUNNING, rows, &empty)
     };
-    let table = table.sorts(sorting::links(&SORTS, PERIOD.path, &visit.query)).next(listed.next);
+    let table = table
+        .keep(&["Wallet", "State"])
+        .sorts(sorting::links(&SORTS, PERIOD.path, &visit.query))
+        .next(listed.next);
     Ok(listed.notice.into_iter().map(Section::from).chain([table.into()]).collect())
 }
 

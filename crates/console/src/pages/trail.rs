@@ -54,7 +54,7 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     };
     let names = Names::read(visit, listed.rows.iter().flat_map(resources)).await?;
     let rows = listed.rows.iter().map(|listing| row(listing, &names, &visit.visitor)).collect();
-    let head = ["No.", "When", "Who", "Did", "To", "What changed", "Reason"];
+    let head = ["When", "No.", "Who", "Did", "To", "What changed", "Reason"];
     let empty = &TrailText::Empty.to_string();
     let table = Table::new("Newest first", &head, rows, empty);
     let mut sections = vec![table.keep(&["When", "Who", "Did", "To"]).next(next).into()];
@@ -107,8 +107,8 @@ fn row(
         None => changes,
     };
     vec![
-        Cell::count(row.seq),
         Cell::moment(row.at),
+        Cell::count(row.seq),
         actor(row.actor, address.as_deref(), names, visitor),
         Cell::text(row.use_case.label()),
         thing(row.thing, names, visitor),

@@ -59,7 +59,8 @@ pub(crate) fn table(price: &PriceVersion, usage: &UsageRecord) -> Table {
     rows.push(total("Charge", money(usage.charge, currency)));
     let head = ["Meter", "Units", "Price", "Amount"];
     let above = price.tariff.tier(meters).map(|tier| tier.above_prompt_tokens);
-    Table::new(&PriceLinesText::Breakdown { above }.to_string(), &head, rows, "")
+    let title = PriceLinesText::Breakdown { above }.to_string();
+    Table::new(&title, &head, rows, "").keep(&["Units", "Amount"])
 }
 
 /// Millionths of a micro in decimal units: at least two digits behind the dot, without trailing zeros beyond.

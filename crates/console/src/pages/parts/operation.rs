@@ -83,7 +83,8 @@ pub(crate) async fn latest(
     let head: Vec<_> = [began].into_iter().chain(rest).collect();
     let wallet = wallet.map(|id| id.to_string());
     let all = with_query("/operations", &[("wallet", wallet.as_deref())]);
-    Ok(Table::new("Latest requests", &head, rows, empty).link(Link::new("All requests", all)))
+    let table = Table::new("Latest requests", &head, rows, empty).keep(&["API key", "State"]);
+    Ok(table.link(Link::new("All requests", all)))
 }
 
 /// Row of one operation under [`HEAD`].
