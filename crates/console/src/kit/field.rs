@@ -230,7 +230,7 @@ mod tests {
         let names = ["acme", "<b>", "acme"].map(str::to_owned);
         let html = field.suggesting(names).to_string();
         assert!(html.contains(" list=\"wallet-list\" value=\"x\""), "{html}");
-        let list = "<datalist id=\"wallet-list\"><option dir=\"auto\" value=\"&#60;b&#62;\"><option dir=\"auto\" value=\"acme\"></datalist>";
+        let list = "<datalist id=\"wallet-list\"><option dir=\"auto\" value=\"&#60;b&#62;\"></option><option dir=\"auto\" value=\"acme\"></option></datalist>";
         assert!(html.contains(list), "{html}");
     }
 

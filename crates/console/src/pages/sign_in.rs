@@ -5,6 +5,7 @@
 //!
 //! Never: a word about which of address and password was wrong, or whether the address is known.
 
+use askama::Template;
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::fields::members;
@@ -22,13 +23,32 @@ use crate::kit::form::REVIEW;
 use crate::kit::input::{Query, SentFields, form};
 use crate::kit::page::Page;
 use crate::kit::visitor::CurrentSession;
+use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::PlainForm;
 use crate::request_origin::RequestOrigin;
 
-const NEXT: &str = "next";
+/// Texts of the page.
+#[derive(Debug, Template)]
+#[template(path = "pages/account.txt")]
+enum SignInText {
+    #[template(block = "confirm")]
+    Confirm,
+}
 
-pub(crate) async fn show(Query(query): Query) -> Page {
-    plain_form(&next(&query)).page()
+const NEXT: &str = "next";
+const EMAIL: &str = "email";
+
+pub(crate) async fn show(Query(query): Query, session: Option<CurrentSession>) -> Page {
+    let mut form = plain_form(&next(&query));
+    // Pages of people, admin keys and webhooks require a sign-in of the last minutes.
+    if let Some(CurrentSession(signed_in)) = session {
+        let email = shown(signed_in.person.email.as_ref()).to_owned();
+        form.page = form.page.intro(SignInText::Confirm.to_string());
+        let fields = form.fields.into_iter();
+        form.fields =
+            fields.map(|it| if it.name == EMAIL { it.value(&email) } else { it }).collect();
+    }
+    form.page()
 }
 
 /// The form that leads to this address.
@@ -90,7 +110,7 @@ async fn begin(
     parts: &Parts,
     fields: &SentFields,
 ) -> Result<BegunSession, SignInError> {
-    let email = fields.raw("email");
+    let email = fields.raw(EMAIL);
     // A text that cannot be a password cannot be right.
     let password = fields.raw("password").parse().map_err(|_bad| SignInError::Wrong)?;
     let origin = request_origin.sign_in_origin(&parts.headers);

@@ -105,3 +105,15 @@ async fn another_role_is_used_under_another_token() {
     let shown = world.send(page.cookies(&chosen.cookies())).await;
     assert!(shown.status == 200 && shown.text.contains("auditor"), "{shown:?}");
 }
+
+#[tokio::test]
+async fn a_sign_in_that_is_asked_for_again_says_why_and_has_the_address() {
+    let world = World::owned().await;
+    let again =
+        world.send(Call::get("/sign-in?next=%2Fpeople%2Fnew").cookies(&world.cookies().await));
+    let again = again.await.text;
+    assert!(again.contains("Confirm your password"), "{again}");
+    assert!(again.contains(&format!("value=\"{EMAIL}\"")), "{again}");
+    let first = world.send(Call::get("/sign-in")).await.text;
+    assert!(!first.contains("Confirm your password") && !first.contains(EMAIL), "{first}");
+}

@@ -183,13 +183,19 @@ pub(super) async fn days(
         let [id, from, to, above, up_to] = span;
         [id, from, to, above, up_to, by_reference.into(), last.into(), limit.into()]
     };
-    let mut rows = db.query(DAYS, binds(1, rows_max.saturating_add(1))).await?;
-    if i64::try_from(rows.len()).is_ok_and(|count| count > rows_max) {
-        rows = db.query(DAYS, binds(0, i64::MAX)).await?;
+    let rows = db.query(DAYS, binds(1, rows_max.saturating_add(1))).await?;
+    let statement = daily(&rows)?;
+    if u32::try_from(statement.movements.len()).is_ok_and(|count| count <= movements_max) {
+        return Ok(statement);
     }
+    daily(&db.query(DAYS, binds(0, i64::MAX)).await?)
+}
+
+/// Adds up rows of [`DAYS`].
+fn daily(rows: &[QueryResult]) -> Result<DailyStatement, ReadError> {
     let mut statement =
         DailyStatement { opening: NOTHING, movements: Vec::new(), closing: NOTHING };
-    for row in &rows {
+    for row in rows {
         let (change, movement) = day_movement(row).map_err(ReadError::Row)?;
         let overflow = || ReadError::Transfers(AmountOverflow);
         statement.closing = statement.closing.plus(change).ok_or_else(overflow)?;
