@@ -124,6 +124,8 @@ impl From<AccountsError> for Failure {
 pub(crate) enum FieldRefusal {
     #[error("Choose one of the values.")]
     NotAChoice,
+    #[error("Write a day like 2026-11-28.")]
+    NotADay,
     #[error("Choose two different dimensions.")]
     SameDimensions,
     #[error("There is no such wallet.")]

@@ -10,7 +10,7 @@ fn micros(cell: &str) -> i64 {
     if cell == "–" {
         return 0;
     }
-    let number = cell.strip_suffix(" USD").unwrap_or_else(|| panic!("{cell}")).replace(',', "");
+    let number = cell.replace(',', "");
     number.parse::<Micros>().unwrap().get()
 }
 

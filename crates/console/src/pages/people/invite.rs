@@ -54,7 +54,8 @@ impl FormPage for Invite {
             Choice::new(role.label(), text)
         };
         // None is chosen beforehand: a role is given on purpose.
-        let roles = std::iter::once(Choice::new("", "")).chain(self.roles().map(described));
+        let roles =
+            std::iter::once(Choice::new("", "Choose a role")).chain(self.roles().map(described));
         let roles = roles.collect();
         let wallet = FormField::text(&members::PERSON_WALLET).value(&self.wallet);
         let wallet = wallet.suggesting(self.wallets.iter().cloned());

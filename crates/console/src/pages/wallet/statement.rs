@@ -21,10 +21,10 @@ use holdfast_domain::admin::report::{
 };
 use holdfast_domain::ledger::{Account, PostingKind};
 use holdfast_domain::ports::LedgerSource;
-use holdfast_domain::{Currency, Micros};
+use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::file::FileFormat;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 use crate::kit::address::with_query;
 use crate::kit::amount::exact;
 use crate::kit::cell::{Cell, Link, grouped};
@@ -76,7 +76,10 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;
     let wallet = &record.wallet;
     let base = format!("/wallets/{}", wallet.id);
-    let month = FormField::of(&members::MONTH, FieldKind::Month).value(visit.query.raw(MONTH));
+    let now = visit.accounts().clock().await?;
+    let written = || visit.query.raw(MONTH).to_owned();
+    let shown = month_of(&visit.query, now).map_or_else(|_unread| written(), Month::text);
+    let month = FormField::new(MONTH, members::MONTH.label, FieldKind::Month).value(shown);
     let mut fields = vec![month];
     let view = visit.query.get(VIEW);
     fields.extend(view.map(|view| FormField::hidden_value(VIEW, view)));
@@ -93,11 +96,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
 /// The statement that the address names, with its moment.
 async fn sections(visit: &Visit, record: &WalletRecord) -> Result<Vec<Section>, Failure> {
     let now = visit.accounts().clock().await?;
-    let day = on_day(&visit.query)?;
-    let month = match day.and_then(|day| day.from) {
-        Some(day) => Month::of(day),
-        None => Month::asked(&visit.query, now)?,
-    };
+    let (day, month) = (on_day(&visit.query)?, month_of(&visit.query, now)?);
     let view = match (day, visit.query.get(VIEW)) {
         (Some(day), _) => View::Day(day),
         (None, Some(JOURNAL)) => View::Journal,
@@ -124,7 +123,7 @@ async fn sections(visit: &Visit, record: &WalletRecord) -> Result<Vec<Section>, 
     let (statement, at) = match visit.shared.statement(&visit.visitor, asked).await? {
         ReportView::There(statement, at) => (statement, at),
         ReportView::Absent(absence) => {
-            let notice = absence.notice(&format!("The statement of {text}"), &address);
+            let notice = absence.notice(&format!("Statement of {text}"), &address);
             return Ok(vec![views(&base, &text, view).into(), notice.into()]);
         }
     };
@@ -157,11 +156,19 @@ async fn sections(visit: &Visit, record: &WalletRecord) -> Result<Vec<Section>, 
     Ok([views.into()].into_iter().chain(moment).chain([table.into()]).collect())
 }
 
+/// The month of the address, or that of its day.
+fn month_of(query: &SentFields, now: Timestamp) -> Result<Month, Failure> {
+    match on_day(query)?.and_then(|day| day.from) {
+        Some(day) => Ok(Month::of(day)),
+        None => Month::asked(query, now),
+    }
+}
+
 /// The day of the address.
 fn on_day(query: &SentFields) -> Result<Option<Period>, Failure> {
     let Some(text) = query.get(ON) else { return Ok(None) };
     let day = holdfast_wire::api::moment(text).filter(|_day| text.len() == "2026-11-28".len());
-    let day = day.ok_or_else(|| Failure::field(MONTH, "Write a day like 2026-11-28."))?;
+    let day = day.ok_or_else(|| Failure::field(MONTH, FieldRefusal::NotADay))?;
     Ok(Some(Period { from: Some(day), to: Some(day_after(day)) }))
 }
 
@@ -249,13 +256,13 @@ fn requests(page: &StatementPage, day: &str, currency: Currency) -> Table {
     let (amount, balance) = (format!("Amount, {currency}"), format!("Balance, {currency}"));
     let head = ["Moment", "What", "Model", "API key", &amount, &balance];
     let title = StatementText::DayTitle { day }.to_string();
-    Table::new(&title, &head, rows, "").keep(&["What", &amount, &balance])
+    Table::new(&title, &head, rows, "").keep(&["What", "Model", &amount, &balance])
 }
 
 /// Every transfer.
 fn journal(page: &StatementPage, month: Month, currency: Currency) -> Table {
     let statement = &page.statement;
-    let money = |amount| Cell::money(amount, currency);
+    let money = |amount| Cell::Money(exact(amount));
     let moved = |amount| if amount == Micros::ZERO { Cell::Nothing } else { money(amount) };
     let end = |name, StatementBalance { available, held }| {
         let nothing = || Cell::text("");
@@ -286,19 +293,12 @@ fn journal(page: &StatementPage, month: Month, currency: Currency) -> Table {
         ]);
     }
     rows.push(end("Balance after", statement.closing));
-    let head = [
-        "Moment",
-        "What",
-        "Change",
-        "Hold change",
-        "Available",
-        "On hold",
-        "Model",
-        "API key",
-        "Reason",
-    ];
-    Table::new(&format!("Journal of {}", month.text()), &head, rows, "")
-        .keep(&["What", "Available"])
+    let head = ["Change", "Hold change", "Available", "On hold"];
+    let [change, hold_change, available, on_hold] = head.map(|it| format!("{it}, {currency}"));
+    let amounts = [change.as_str(), &hold_change, &available, &on_hold];
+    let head = [&["Moment", "What"][..], &amounts, &["Model", "API key", "Reason"]].concat();
+    let title = format!("Journal of {}", month.text());
+    Table::new(&title, &head, rows, "").keep(&["What", &available])
 }
 
 /// Model and API key of a request.
