@@ -52,7 +52,7 @@ pub(crate) async fn api_key(
 }
 
 /// Names that a field suggests: the newest, and so few that a page stays small.
-const SUGGESTED: PageRequest = PageRequest::first(Order::Newest, 50);
+const SUGGESTED: PageRequest = PageRequest::first(Order::Newest, 20);
 
 /// Field of a filter that names a wallet, with the newest; a user of one wallet needs none.
 pub(crate) async fn wallet_field(visit: &Visit) -> Result<Option<FormField>, Failure> {
