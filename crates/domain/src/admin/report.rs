@@ -14,12 +14,11 @@ use async_trait::async_trait;
 
 pub use self::export::{
     EXPORT_PAGE, EXPORT_ROWS_MAX, EXPORTS_AT_ONCE, ExportError, ExportPages, LedgerExport,
-    LedgerOperation, LedgerPosting, LedgerQuery, LedgerRow, LedgerWallet, StatementExport,
-    UsageExport,
+    LedgerPosting, LedgerQuery, LedgerRow, LedgerWallet, StatementExport, UsageExport,
 };
 pub use self::statement::{
-    AmountOverflow, DailyStatement, DayMovement, EntryPlace, MovementKind, Statement,
-    StatementBalance, StatementEntry, StatementLine,
+    AmountOverflow, DailyStatement, DayMovement, EntryPlace, LedgerOperation, MovementKind,
+    Statement, StatementBalance, StatementEntry, StatementLine,
 };
 pub use self::sums::{
     Group, GroupBy, Grouping, KnownCost, Totals, UsageFilter, UsageQuery, UsageRow,

@@ -11,12 +11,12 @@
 
 use async_trait::async_trait;
 
-use super::{StatementBalance, StatementEntry, UsageRow};
+use super::{LedgerOperation, StatementBalance, StatementEntry, UsageRow};
 use crate::admin::posting::PostingDetails;
 use crate::debug_as;
 use crate::ledger::PostingKind;
 use crate::ports::Unavailable;
-use crate::{ApiKeyId, Currency, Micros, OperationId, PostingId, Timestamp, WalletId};
+use crate::{Currency, Micros, PostingId, Timestamp, WalletId};
 
 /// Most rows of an export.
 pub const EXPORT_ROWS_MAX: u64 = 5_000_000;
@@ -116,19 +116,6 @@ pub struct LedgerPosting {
     pub kind: PostingKind,
     /// Reference and note.
     pub details: PostingDetails,
-}
-
-/// Operation of a row.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LedgerOperation {
-    /// Id.
-    pub id: OperationId,
-    /// Public id of its model.
-    pub model: String,
-    /// API key that it was sent with.
-    pub api_key: ApiKeyId,
-    /// Name of that key; missing only in a damaged ledger.
-    pub api_key_name: Option<String>,
 }
 
 /// Export of usage.

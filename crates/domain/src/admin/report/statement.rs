@@ -7,11 +7,10 @@
 //! last entry with a moment before its end: each balance of a statement is one that the wallet had,
 //! and each entry is in one of two adjacent periods.
 
-use super::LedgerOperation;
 use crate::admin::posting::DepositReference;
 use crate::ledger::{Account, PostingKind};
 use crate::ports::LedgerEntry;
-use crate::{Micros, Timestamp};
+use crate::{ApiKeyId, Micros, OperationId, Timestamp};
 
 /// Balance of a wallet at some moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +28,19 @@ pub enum EntryPlace {
     Moment(Timestamp),
     /// Number of an entry, which is positive; no other entry of the wallet has it.
     Number(i64),
+}
+
+/// Operation of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerOperation {
+    /// Id.
+    pub id: OperationId,
+    /// Public id of its model.
+    pub model: String,
+    /// API key that it was sent with.
+    pub api_key: ApiKeyId,
+    /// Name of that key; missing only in a damaged ledger.
+    pub api_key_name: Option<String>,
 }
 
 /// Line of a statement, without the balance after it.
