@@ -69,7 +69,12 @@ inline stand_by_row(t) {
 
 inline react(t) {
   if
+#ifdef MUTANT_SEND_BEFORE_COMMIT
+  :: ME.event == claim && verdict == committed ->
+     ME.stage = (ME.sent -> calling : owning); ME.runs = ME.sent; ME.seen = ROW.version
+#else
   :: ME.event == claim && verdict == committed -> ME.stage = owning; ME.seen = ROW.version
+#endif
   :: ME.event == claim && verdict == conflict ->
 #ifdef MUTANT_LOSER_RELEASES_SHARED_HOLD
      give_back(O(t));

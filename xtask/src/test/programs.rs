@@ -106,13 +106,13 @@ impl SuiteNeeds {
     }
 }
 
-/// Spin writes a verifier in C, which the compiler of C translates.
+/// Spin reads a model through gcc's preprocessor, and writes a verifier in C.
 fn specification(workspace: &Workspace) -> SuiteNeeds {
     let mut needs = SuiteNeeds::default();
-    if shell::has("cc") {
+    if shell::has("gcc") {
         needs.add(debian::find(workspace, debian::SPIN), (SPIN, "HOLDFAST_TEST_SPIN"));
     } else {
-        needs.leave_out(&[SPIN], "there is no cc, which builds Spin's verifiers");
+        needs.leave_out(&[SPIN], "there is no gcc, with which Spin reads models and builds verifiers");
     }
     needs
 }
