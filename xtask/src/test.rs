@@ -171,18 +171,9 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     })?;
     let world = TestWorld { workspace, runner: &runner, server: server.as_ref() };
     for (name, package) in others {
-        suites.push(time(name, || match name {
-            _ if !is_built => Ok(TestRun::not_run()),
-            SPECIFICATION => {
-                let needs = mem::take(&mut programs.specification);
-                with_spin(&runner, package, needs, &mut notes)
-            }
-            END_TO_END => {
-                world.end_to_end(package, mem::take(&mut programs.end_to_end), &mut notes)
-            }
-            HISTORIES => world.histories(package),
-            BROWSER => world.in_a_browser(package, mem::take(&mut programs.browser), &mut notes),
-            _ => world.with_gateway(package, &mut notes),
+        suites.push(time(name, || match is_built {
+            true => world.run((name, package), &mut programs, &mut notes),
+            false => Ok(TestRun::not_run()),
         })?);
     }
     if is_wanted(EXAMPLES) {
@@ -278,20 +269,7 @@ fn with_server(
     }
 }
 
-/// The models' own suite: each test is a model, and prints the states of its searches.
-fn with_spin(
-    runner: &Runner,
-    package: &str,
-    mut needs: SuiteNeeds,
-    notes: &mut Vec<String>,
-) -> Result<TestRun> {
-    notes.append(&mut needs.notes);
-    needs.env.push(("NEXTEST_SUCCESS_OUTPUT", "immediate".into()));
-    let skip: Vec<String> = needs.skip.iter().map(|name| format!("{name}_")).collect();
-    runner.run(&[package], &needs.env, &skip)
-}
-
-/// Suites that drive the gateway have these in common.
+/// Suites with a run of their own have these in common.
 struct TestWorld<'a> {
     workspace: &'a Workspace,
     runner: &'a Runner,
@@ -299,6 +277,35 @@ struct TestWorld<'a> {
 }
 
 impl TestWorld<'_> {
+    /// Runs a suite with the programs that it needs.
+    fn run(
+        &self,
+        (name, package): (&str, &str),
+        programs: &mut TestPrograms,
+        notes: &mut Vec<String>,
+    ) -> Result<TestRun> {
+        match name {
+            SPECIFICATION => self.with_spin(package, mem::take(&mut programs.specification), notes),
+            END_TO_END => self.end_to_end(package, mem::take(&mut programs.end_to_end), notes),
+            HISTORIES => self.histories(package),
+            BROWSER => self.in_a_browser(package, mem::take(&mut programs.browser), notes),
+            _ => self.with_gateway(package, notes),
+        }
+    }
+
+    /// The models' own suite: each test is a model, and prints the states of its searches.
+    fn with_spin(
+        &self,
+        package: &str,
+        mut needs: SuiteNeeds,
+        notes: &mut Vec<String>,
+    ) -> Result<TestRun> {
+        notes.append(&mut needs.notes);
+        needs.env.push(("NEXTEST_SUCCESS_OUTPUT", "immediate".into()));
+        let skip: Vec<String> = needs.skip.iter().map(|name| format!("{name}_")).collect();
+        self.runner.run(&[package], &needs.env, &skip)
+    }
+
     fn with_gateway(&self, package: &str, notes: &mut Vec<String>) -> Result<TestRun> {
         let Some(gateway) = gateway::build(self.workspace, gateway::Profile::Dev)? else {
             return Ok(TestRun::not_run());

@@ -112,7 +112,10 @@ fn specification(workspace: &Workspace) -> SuiteNeeds {
     if shell::has("gcc") {
         needs.add(debian::find(workspace, debian::SPIN), (SPIN, "HOLDFAST_TEST_SPIN"));
     } else {
-        needs.leave_out(&[SPIN], "there is no gcc, with which Spin reads models and builds verifiers");
+        needs.leave_out(
+            &[SPIN],
+            "there is no gcc, with which Spin reads models and builds verifiers",
+        );
     }
     needs
 }
