@@ -209,7 +209,8 @@ impl Answers {
             Answer::OtherRequest => self.recorder.reach(Step::OtherRequest),
             Answer::Expired(_) => self.recorder.reach(Step::Expired),
             Answer::Completed(completion) => {
-                let words: Vec<&str> = completion.content.split(' ').collect();
+                // Of an answer that was cut there may be only its first words.
+                let words: Vec<&str> = completion.content.split_whitespace().collect();
                 let prompt = key.prompt(is_other);
                 let is_its = prompt.split(' ').zip(&words).all(|(asked, said)| asked == *said);
                 if !is_its {

@@ -60,7 +60,7 @@ impl Caller {
         let mut draws = chance.draws();
         let streams = draws.permille(500);
         for _send in 0..SENDS_MAX {
-            let slot = self.slot(&mut draws);
+            let slot = Self::slot(&mut draws);
             let hangs_up = if draws.permille(400) { draws.millis(20, 12_000) } else { PATIENCE };
             let answer = match self.nodes.running(slot) {
                 Some(running) => {
@@ -96,7 +96,7 @@ impl Caller {
         }
     }
 
-    fn slot(&self, draws: &mut Draws) -> usize {
+    fn slot(draws: &mut Draws) -> usize {
         usize::try_from(draws.below(u64::try_from(NODES).unwrap_or(1))).unwrap_or(0)
     }
 
@@ -116,7 +116,7 @@ impl Caller {
         let may_claim = row.as_ref().is_none_or(|row| row.phase == Phase::Open);
         let has_lapsed = may_claim && running.process.has_lapsed(now);
         let (name, slot) = (&self.key.name, running.process.slot);
-        let body = self.key.body(self.is_other, streams);
+        let body = self.key.body(&self.key.prompt(self.is_other), streams);
         let (engine, key) = (Arc::clone(&running.engine), self.key.clone());
         let recorder = Arc::clone(&self.recorder);
         // A task of its own, as a connection has: a panic of a port ends only it, and hanging up drops it.
@@ -147,7 +147,7 @@ impl Caller {
 
     /// Cancels the key, or looks it up.
     async fn cancel(&self, draws: &mut Draws) {
-        let Some(running) = self.nodes.running(self.slot(draws)) else { return };
+        let Some(running) = self.nodes.running(Self::slot(draws)) else { return };
         let (engine, key, is_look_up) = (running.engine, self.key.clone(), draws.permille(300));
         let mut connection = JoinSet::new();
         connection.spawn(async move {

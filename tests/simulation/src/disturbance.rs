@@ -85,7 +85,10 @@ impl Disturbances {
                     self.lose_heartbeats(slot, draws.millis(5_000, 40_000)).await;
                 }
                 Disturbance::Usurp => self.usurp(slot, draws.millis(1_000, 30_000)).await,
-                Disturbance::Drain => self.drain(slot, draws.millis(100, 30_000)).await,
+                Disturbance::Drain => {
+                    let is_locked = draws.permille(600);
+                    self.drain(slot, draws.millis(100, 15_000), is_locked).await;
+                }
                 Disturbance::BreakWallet => {
                     self.recorder.note(format_args!("store: the wallet breaks"));
                     self.store.journal.break_wallet(sample::WALLET);
@@ -145,13 +148,18 @@ impl Disturbances {
         running.process.crash();
     }
 
-    async fn drain(&self, slot: usize, patience: Duration) {
+    /// Shuts a process down. A transaction of another client may hold the wallet's lock meanwhile: endings then wait
+    /// for longer than the shutdown does.
+    async fn drain(&self, slot: usize, patience: Duration, is_locked: bool) {
         let Some(running) = self.nodes.take(slot) else { return };
-        self.recorder.note(format_args!("n{slot}: drains"));
+        self.recorder.note(format_args!("n{slot}: drains, locked: {is_locked}"));
+        let lock = self.store.lock(sample::WALLET);
+        let held = if is_locked { Some(lock.lock().await) } else { None };
         let is_finished = running.engine.drain(patience).await;
         self.recorder.note(format_args!("n{slot}: drained, finished: {is_finished}"));
         self.recorder.reach(Step::Drained);
         running.process.crash();
+        drop(held);
         self.fill(slot).await;
     }
 

@@ -50,10 +50,10 @@ impl Key {
         if is_other { format!("{} {OTHER}", self.name) } else { self.name.clone() }
     }
 
-    /// Body of a request.
+    /// Body of a request with this prompt.
     #[must_use]
-    pub fn body(&self, is_other: bool, streams: bool) -> String {
-        let (model, prompt) = (self.model, self.prompt(is_other));
+    pub fn body(&self, prompt: &str, streams: bool) -> String {
+        let model = self.model;
         let stream =
             if streams { r#","stream":true,"stream_options":{"include_usage":true}"# } else { "" };
         format!(

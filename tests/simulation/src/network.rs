@@ -16,18 +16,15 @@ use crate::recorder::Recorder;
 use crate::step::Step;
 use crate::store::InjectedFailure;
 
-/// Processes by their address.
+/// Network between the nodes: whom a relay reaches.
 pub struct Network {
     recorder: Arc<Recorder>,
     chance: Chance,
-    state: Mutex<NetworkState>,
+    peers: Mutex<Peers>,
 }
 
-#[derive(Default)]
-struct NetworkState {
-    peers: BTreeMap<NodeAddress, (Arc<Process>, Weak<Engine>)>,
-    relays: u64,
-}
+/// Processes by their address.
+type Peers = BTreeMap<NodeAddress, (Arc<Process>, Weak<Engine>)>;
 
 impl fmt::Debug for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,17 +36,17 @@ impl Network {
     /// Network without processes.
     #[must_use]
     pub fn new(chance: Chance, recorder: &Arc<Recorder>) -> Arc<Self> {
-        Arc::new(Self { recorder: Arc::clone(recorder), chance, state: Mutex::default() })
+        Arc::new(Self { recorder: Arc::clone(recorder), chance, peers: Mutex::default() })
     }
 
     /// Adds a process under its address.
     pub fn join(&self, address: NodeAddress, process: &Arc<Process>, engine: &Arc<Engine>) {
         let peer = (Arc::clone(process), Arc::downgrade(engine));
-        self.state().peers.insert(address, peer);
+        self.peers().insert(address, peer);
     }
 
-    fn state(&self) -> MutexGuard<'_, NetworkState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn peers(&self) -> MutexGuard<'_, Peers> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,12 +69,14 @@ impl RelayTransport for NetworkLink {
     fn send(&self, address: NodeAddress, request: RelayRequest) -> RelayFuture {
         let (network, process) = (Arc::clone(&self.network), Arc::clone(&self.process));
         async move {
-            let (peer, nth) = {
-                let mut state = network.state();
-                state.relays += 1;
-                (state.peers.get(&address).cloned(), state.relays)
-            };
-            let mut draws = network.chance.part("relay", nth).draws();
+            let peer = network.peers().get(&address).cloned();
+            let of_process = network.chance.part("relay", process.number);
+            let of_operation = request
+                .operation
+                .to_bytes()
+                .iter()
+                .fold(of_process, |chance, byte| chance.part("", u64::from(*byte)));
+            let mut draws = of_operation.part("at", network.recorder.millis()).draws();
             sleep(draws.latency()).await;
             process.live().await;
             let unreached = || Unavailable(Box::new(InjectedFailure));

@@ -66,6 +66,8 @@ pub struct Nodes {
 #[derive(Debug, Default)]
 struct NodesState {
     slots: [Option<LiveProcess>; NODES],
+    /// Processes that were taken out of their slots.
+    former: Vec<Arc<Process>>,
     processes: u64,
 }
 
@@ -125,7 +127,15 @@ impl Nodes {
 
     /// Takes the process out of its slot: callers no longer find it.
     pub fn take(&self, slot: usize) -> Option<LiveProcess> {
-        self.state().slots.get_mut(slot).and_then(Option::take)
+        let mut state = self.state();
+        let taken = state.slots.get_mut(slot).and_then(Option::take)?;
+        state.former.push(Arc::clone(&taken.process));
+        Some(taken)
+    }
+
+    /// Crashes every process that was taken out of its slot.
+    pub fn crash_former(&self) {
+        self.state().former.drain(..).for_each(|process| process.crash());
     }
 
     /// Crashes the process of a slot.

@@ -134,6 +134,12 @@ impl Recorder {
         self.started.elapsed()
     }
 
+    /// The same in whole milliseconds.
+    #[must_use]
+    pub fn millis(&self) -> u64 {
+        u64::try_from(self.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
     /// Adds a line to the trace: names of ours and outcomes, never a random id.
     pub fn note(&self, line: fmt::Arguments<'_>) {
         let moment = self.elapsed().as_millis();

@@ -235,6 +235,8 @@ async fn heal(disturbances: &Disturbances) {
     store.set_rates(FaultRates::NONE);
     store.end_failover();
     store.journal.repair_wallet(sample::WALLET);
+    // A shutdown that was under way would keep its name.
+    nodes.crash_former();
     for slot in 0..NODES {
         if let Some(running) = nodes.running(slot) {
             running.process.set_cut_off(false);

@@ -24,6 +24,7 @@ use holdfast_domain::ports::Cause;
 use holdfast_domain::{ClaimId, OperationId, WalletId};
 use holdfast_testkit::{MemoryJournal, sample};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::chance::{Chance, Draws};
 use crate::defect::Defect;
@@ -70,9 +71,9 @@ pub struct Store {
 struct StoreState {
     rates: Option<FaultRates>,
     failovers: u64,
-    /// Calls by their place, for their chance.
-    calls: BTreeMap<(u64, &'static str, [u8; 16]), u64>,
     locks: BTreeMap<WalletId, Arc<tokio::sync::Mutex<()>>>,
+    /// Changes that the server works on, whoever waits for them.
+    transactions: JoinSet<()>,
     /// Claims whose task was killed by a commit.
     killed: BTreeSet<ClaimId>,
     /// Acknowledged changes so far, for defects that strike every eighth.
@@ -154,20 +155,17 @@ impl Store {
         drop(outage.wait_for(|is_down| !is_down).await);
     }
 
-    /// Choices of the next call from this place.
+    /// Choices of a call from this place at this moment. Two such calls of one millisecond have the same: which of them
+    /// is the first is chance.
     fn draws(&self, process: u64, kind: &'static str, object: [u8; 16]) -> Draws {
-        let mut state = self.state();
-        let number = state.calls.entry((process, kind, object)).or_default();
-        *number += 1;
-        let nth = *number;
-        drop(state);
         let of_object = object.iter().fold(self.chance.part(kind, process), |chance, byte| {
             chance.part("", u64::from(*byte))
         });
-        of_object.part("call", nth).draws()
+        of_object.part("at", self.recorder.millis()).draws()
     }
 
-    fn lock(&self, wallet: WalletId) -> Arc<tokio::sync::Mutex<()>> {
+    /// Lock of a wallet, which every change of it waits for.
+    pub(crate) fn lock(&self, wallet: WalletId) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(self.state().locks.entry(wallet).or_default())
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use holdfast_domain::ledger::Funds;
 use holdfast_domain::limits::CounterReadings;
-use holdfast_domain::operation::{Operation, Receipt, Transition};
+use holdfast_domain::operation::{Effect, Operation, Receipt, Transition};
 use holdfast_domain::ports::{CommitError, Unavailable};
 use holdfast_domain::{Journal, Micros};
 use tokio::sync::oneshot;
@@ -45,10 +45,10 @@ enum Fate {
 
 impl Fate {
     fn draw(draws: &mut Draws, (commits, kills): (u64, u64), change: &Transition) -> Self {
-        if is_claim(change) || is_ending(change) {
-            if draws.permille(kills) {
-                return draws.pick(&[(1, Self::KilledBefore), (1, Self::KilledAfter)]);
-            }
+        // Drawn in any case: the choices after it are of the same change.
+        let is_kill = draws.permille(kills);
+        if is_kill && (is_claim(change) || is_ending(change)) {
+            return draws.pick(&[(1, Self::KilledBefore), (1, Self::KilledAfter)]);
         }
         if !draws.permille(commits) {
             return Self::Answered;
@@ -88,6 +88,11 @@ impl StorePort {
         let arrived = self.arrive("commit", change.operation.to_bytes()).await;
         let mut draws = arrived.map_err(|Unavailable(cause)| CommitError::Unavailable(cause))?;
         let rates = self.store.rates();
+        // Changes that any process may make are slower than others: what they race with is quick.
+        if matches!(change.effect, Effect::Cancel | Effect::Settle) && draws.permille(500) {
+            sleep(draws.millis(50, 2_500)).await;
+            self.process.live().await;
+        }
         let fate = Fate::draw(&mut draws, (rates.commits, rates.kills), &change);
         if fate != Fate::Answered {
             let name = self.store.names.of_operation(change.operation);
@@ -150,7 +155,7 @@ impl StorePort {
         let (store, process) = (Arc::clone(&self.store), Arc::clone(&self.process));
         let change = Arc::clone(change);
         let begun = store.failovers();
-        tokio::spawn(async move {
+        self.store.state().transactions.spawn(async move {
             let lock = store.lock(change.wallet);
             let _held = lock.lock().await;
             sleep(late + Duration::from_millis(1)).await;
@@ -243,7 +248,7 @@ impl Store {
         };
         let mut state = self.state();
         state.acknowledged += u64::from(is_struck);
-        is_struck && state.acknowledged % 8 == 0
+        is_struck && state.acknowledged.is_multiple_of(8)
     }
 
     /// The change as a defect writes it; as it is without one.

@@ -5,7 +5,7 @@ use std::process::Command;
 use holdfast_simulation::{Defect, RunPlan, simulate};
 
 /// Seeds within which each defect is found.
-const SEEDS_MAX: u64 = 40;
+const SEEDS_MAX: u64 = 10;
 
 #[test]
 fn each_defect_of_the_store_and_the_upstream_is_found() {
