@@ -58,24 +58,27 @@ impl Histories {
 
     /// Refuses a history that cannot follow from the one that this process follows.
     pub(super) fn check(&self, history: Option<History>) -> Result<(), HostRefusal> {
-        let followed = *self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        let (Some(history), Some(followed)) = (history, followed) else { return Ok(()) };
-        if history.system != followed.system {
-            return Err(HostRefusal::OtherSystem);
-        }
-        if history.timeline < followed.timeline {
-            let (timeline, followed) = (history.timeline, followed.timeline);
-            return Err(HostRefusal::OldTimeline { timeline, followed });
-        }
-        Ok(())
+        refuse_other(history, *self.followed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Follows this history from now on, unless another connection was faster with a newer one.
     pub(super) fn accept(&self, history: Option<History>) -> Result<(), HostRefusal> {
-        self.check(history)?;
-        if history.is_some() {
-            *self.followed.lock().unwrap_or_else(PoisonError::into_inner) = history;
-        }
+        // Judged and kept under one lock: two connections that end together must not lead back to the older timeline.
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        refuse_other(history, *followed)?;
+        *followed = history.or(*followed);
         Ok(())
     }
+}
+
+fn refuse_other(history: Option<History>, followed: Option<History>) -> Result<(), HostRefusal> {
+    let (Some(history), Some(followed)) = (history, followed) else { return Ok(()) };
+    if history.system != followed.system {
+        return Err(HostRefusal::OtherSystem);
+    }
+    if history.timeline < followed.timeline {
+        let (timeline, followed) = (history.timeline, followed.timeline);
+        return Err(HostRefusal::OldTimeline { timeline, followed });
+    }
+    Ok(())
 }
