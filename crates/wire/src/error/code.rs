@@ -304,8 +304,9 @@ codes! {
         label: "ledger_restored", status: 409, kind: IDEMPOTENCY, retry: true,
         key: Unsure, is_charge_known: false, param: None,
         message: "The ledger was restored from a backup that does not know this Idempotency-Key: the request may \
-            have run before. Nothing ran now. Send it again later with the same key, or ask the operator for a new \
-            API key, under which it runs at once.",
+            have run and been charged before. Nothing ran now. Send the same request again later with the same \
+            Idempotency-Key. Under an API key that the operator issues after the restore it runs at once, and may \
+            be charged a second time.",
     }
     ResultExpired {
         cause: "The operation completed and its answer is no longer kept.",

@@ -49,7 +49,7 @@ const TABLE: &[(u16, &str, bool, &[&str])] = &[
     (415, "invalid_request_error", false, &["unsupported_media_type"]),
     (431, "invalid_request_error", false, &["headers_too_large"]),
     (409, "idempotency_error", false, &["idempotency_key_conflict"]),
-    (409, "idempotency_error", true, &["operation_in_progress"]),
+    (409, "idempotency_error", true, &["operation_in_progress", "ledger_restored"]),
     (410, "idempotency_error", false, &["result_expired", "result_sealed"]),
     (422, "invalid_request_error", false, &["provider_refused"]),
     (429, "rate_limit_error", true, &["rate_limit_exceeded", "too_many_operations"]),
