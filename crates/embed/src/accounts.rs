@@ -154,7 +154,7 @@ impl Holdfast {
         let digest = secret.body_digest_key(ApiKeyId::from_u128(0)).digest(command.as_bytes());
         let request = RequestBinding { key, digest: digest.to_bytes(), canonical: None };
         let command = AccountCommand {
-            is_after_restore: false,
+            is_after_restore: self.is_after_restore,
             actor: ActorId::Local,
             address: None,
             request,

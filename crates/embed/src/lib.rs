@@ -53,6 +53,8 @@ pub use crate::seal::{NoCipher, Seal};
 #[derive(Clone)]
 pub struct Holdfast {
     inner: Arc<Inner>,
+    /// True if its commands are done although a restored ledger does not know their request keys.
+    is_after_restore: bool,
 }
 
 struct Inner {
@@ -148,7 +150,15 @@ impl Holdfast {
         tasks.spawn(Arc::clone(&membership).beat(ends.clone()));
         tasks.spawn(Arc::clone(&membership).reconcile(retention, ends.clone()));
         let background = ends.drop_guard();
-        Ok(Self { inner: Arc::new(Inner { membership, secret, seal, tasks, background }) })
+        let inner = Arc::new(Inner { membership, secret, seal, tasks, background });
+        Ok(Self { inner, is_after_restore: false })
+    }
+
+    /// The same database, for deposits and API keys within the window of a restore, which are refused otherwise: the
+    /// restored ledger does not know which of them were made since its copy. One that was made is made once more.
+    #[must_use]
+    pub fn after_restore(&self) -> Self {
+        Self { is_after_restore: true, ..self.clone() }
     }
 
     /// The store, for reads and the audit.

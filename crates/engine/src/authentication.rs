@@ -73,6 +73,12 @@ pub struct Caller {
 }
 
 impl Caller {
+    /// End of the window of a restore that is open at this moment of the database's clock: nobody knows what a key
+    /// without a row, or with an open one, has done.
+    pub(crate) fn window_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.unknown_until.filter(|until| now < *until)
+    }
+
     /// Key of the pseudonyms that providers see in place of its end users' names.
     pub(crate) const fn pseudonyms(&self) -> &PseudonymKey {
         &self.keys.pseudonyms

@@ -6,9 +6,8 @@
 use std::time::Duration;
 
 use holdfast_domain::credential::BalanceVisibility;
-use holdfast_domain::{Micros, OperationId, Timestamp};
+use holdfast_domain::{Micros, OperationId};
 use holdfast_engine::{HeldBalance, RequestFailure, SkippedRoute};
-use holdfast_wire::api::rfc3339;
 use holdfast_wire::error::{Code, ErrorBody, model_not_found, no_price, refused};
 
 use crate::limits;
@@ -26,10 +25,6 @@ const CANCELLED_UNRUN: &str = "The request was cancelled before a provider took 
 /// Message for a replay without a stored answer.
 const NOTHING_BOUND: &str = "There is no answer under this Idempotency-Key: it is not bound, or what it was bound to \
     has proven not to run. Nothing ran and nothing was charged; leave Holdfast-Replay-Only out to run it.";
-
-/// Time until the next try of a key that a restored ledger does not know: the longest that is advised, because the
-/// window of a restore is as a rule a day.
-const RESTORED_RETRY: Duration = Duration::from_secs(60);
 
 impl From<&RequestFailure> for Problem {
     fn from(failure: &RequestFailure) -> Self {
@@ -74,7 +69,7 @@ impl From<&RequestFailure> for Problem {
             RequestFailure::TooManyWaiters => Self::new(Code::TooManyOperations),
             RequestFailure::TooManyResults(_) => Self::too_many_results(),
             RequestFailure::OtherRequest => Self::new(Code::IdempotencyKeyConflict),
-            RequestFailure::LedgerRestored { until } => ledger_restored(*until),
+            RequestFailure::LedgerRestored { until } => Self::ledger_restored(*until),
             RequestFailure::InProgress(id) => Self::bound(Code::OperationInProgress, *id),
             RequestFailure::OutcomeUnknown(id) => Self::bound(Code::OutcomeUnknown, *id),
             RequestFailure::CancelledUnrun(id) => abandoned(*id, CANCELLED_UNRUN),
@@ -161,18 +156,6 @@ fn funds_held(hold: Micros, balance: Option<HeldBalance>) -> Problem {
         retry: RetryAdvice::WhileHeld(balance.map(|balance| balance.held)),
         ..Problem::new(Code::InsufficientFunds)
     }
-}
-
-/// A key that the restored ledger does not know.
-fn ledger_restored(until: Option<Timestamp>) -> Problem {
-    let problem = Problem::new(Code::LedgerRestored);
-    let message = match until {
-        Some(until) => {
-            format!("{} Unknown keys run from {} on.", problem.message, rfc3339(until)).into()
-        }
-        None => problem.message,
-    };
-    Problem { message, retry: RetryAdvice::After(RESTORED_RETRY), ..problem }
 }
 
 /// Proven not to run. Zero means that no time is known, not that a retry succeeds at once.

@@ -16,8 +16,13 @@ use std::time::Duration;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::statistics::Shortage;
 use holdfast_domain::usage::Meters;
-use holdfast_domain::{Micros, OperationId};
+use holdfast_domain::{Micros, OperationId, Timestamp};
+use holdfast_wire::api::rfc3339;
 use holdfast_wire::error::{Code, ErrorBody};
+
+/// Time until the next try of a key that a restored ledger does not know: the longest that is advised, because the
+/// window of a restore is as a rule a day.
+const RESTORED_RETRY: Duration = Duration::from_secs(60);
 
 /// Error on its way to a caller: the content of its body and its headers.
 #[derive(Debug, Clone)]
@@ -108,6 +113,18 @@ impl Problem {
             retry: RetryAdvice::Never,
             ..error
         }
+    }
+
+    /// Error of a key that the restored ledger does not know.
+    pub(crate) fn ledger_restored(until: Option<Timestamp>) -> Self {
+        let problem = Self::new(Code::LedgerRestored);
+        let message = match until {
+            Some(until) => {
+                format!("{} Unknown keys run from {} on.", problem.message, rfc3339(until)).into()
+            }
+            None => problem.message,
+        };
+        Self { message, retry: RetryAdvice::After(RESTORED_RETRY), ..problem }
     }
 
     /// Error of an API key that reads more bytes of results at once than it may. No result is lost: all of them

@@ -158,7 +158,8 @@ fn about_operation(error: &LookupError) -> Problem {
         LookupError::NotFound => {
             Problem { message: NO_OPERATION.into(), ..Problem::new(Code::NotFound) }
         }
-        LookupError::Unreadable(..)
+        LookupError::LedgerRestored { .. }
+        | LookupError::Unreadable(..)
         | LookupError::TooManyResults
         | LookupError::Overloaded
         | LookupError::Unavailable(_) => problem(error),
@@ -168,6 +169,7 @@ fn about_operation(error: &LookupError) -> Problem {
 fn problem(error: &LookupError) -> Problem {
     match error {
         LookupError::NotFound => Problem::new(Code::NotFound),
+        LookupError::LedgerRestored { until } => Problem::ledger_restored(Some(*until)),
         LookupError::Unreadable(operation, usage) => {
             Problem::unreadable(*operation, usage.as_deref())
         }

@@ -109,6 +109,39 @@ fn sqlite_lost_key_does_not_run_again_and_known_keys_answer() {
 }
 
 #[test]
+fn sqlite_within_the_window_no_answer_says_that_a_lost_key_did_not_run() {
+    let world = LossWorld::new();
+    let (site, _restored) = world.restored(&[]);
+    let gateway = site.serve();
+    let bearer = &world.account.key;
+    for key in [&world.lost, &world.open] {
+        let path = format!("/v1/operations/{key}");
+        for ask in [Request::get(&path), Request::post(&format!("{path}/cancel"), "")] {
+            let answer = gateway.send(&ask.bearer(bearer));
+            assert_eq!(answer.status, 409, "{answer:?}");
+            assert_eq!(answer.json()["error"]["code"], "ledger_restored");
+        }
+    }
+    // Refused by the rules of now: the key may have run by those of before.
+    drop(site.cli(&["wallet", "suspend", "main", "--reason", "unpaid"]).ok());
+    until("the suspension is known", || {
+        let refused = gateway.complete(&world.account, &world.known.0, &acme(BODY));
+        (refused.status == 200).then_some(())
+    });
+    for key in [&world.lost, &world.open] {
+        check_refused(&gateway, &world.account, key);
+    }
+    drop(site.cli(&["wallet", "resume", "main"]).ok());
+    // The open row is as it was: it runs once the window has ended.
+    drop(site.cli(&["restore", "--declare", "--unknown-since", "allow"]).ok());
+    until("the end of the window is known", || {
+        let ran = gateway.complete(&world.account, &world.open, &acme(BODY));
+        (ran.status == 200).then_some(())
+    });
+    gateway.stop();
+}
+
+#[test]
 fn sqlite_restore_books_no_payment_twice_by_a_repetition() {
     let world = LossWorld::new();
     let (site, _restored) = world.restored(&[]);

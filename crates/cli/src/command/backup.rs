@@ -187,7 +187,10 @@ pub(super) async fn restore(
 /// Marks the configured database, which other means have put back.
 pub(super) async fn declare(output: Output, config: &Config, unknown: UnknownKeys) -> Result {
     super::with_store(config, async |store| {
-        let restore = store.declare(unknown).await.context("nothing was declared")?;
+        let restore = store
+            .declare(unknown)
+            .await
+            .context("it is not known whether the restore is declared: run the command again")?;
         let view = MarkView::from(restore);
         view.note();
         output.object(&view, &view.fields())

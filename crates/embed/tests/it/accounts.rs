@@ -1,13 +1,16 @@
 //! Laws of administration through the façade: what is made once, refused, and recorded.
 
+use std::time::Duration;
+
 use holdfast_domain::admin::ports::{Administration as _, CommandError};
 use holdfast_domain::admin::{
     AccountAction, AccountCommand, AccountRefusal, ActorId, RequestBinding, WalletAction,
     WalletBounds, WalletPatch, WalletRecord,
 };
+use holdfast_domain::restore::UnknownKeys;
 use holdfast_domain::text::BadName;
 use holdfast_domain::{
-    ApiKeyId, ApiKeys as _, CommandKey, Currency, Micros, WalletId, Wallets as _,
+    ApiKeyId, ApiKeys as _, CommandKey, Currency, Micros, Restores as _, WalletId, Wallets as _,
 };
 use holdfast_embed::{AccountError, ServerSecret};
 
@@ -23,6 +26,7 @@ on_both! {
     an_issued_key_is_found_by_its_credential,
     names_are_taken_once,
     a_bound_key_is_answered_under_a_name_of_before_the_bound,
+    within_the_window_of_a_restore_a_deposit_needs_consent,
 }
 
 const FRESH: CommandKey = CommandKey::from_u128(9);
@@ -151,6 +155,17 @@ async fn a_deposit_is_of_more_than_nothing_and_to_a_wallet(home: Home) {
     }
     let refused = refusal(shop.holdfast.deposit(FRESH, NO_WALLET, Micros::new(1)).await);
     assert!(matches!(refused, AccountRefusal::NoWallet), "{refused:?}");
+    shop.end_in_order().await;
+}
+
+async fn within_the_window_of_a_restore_a_deposit_needs_consent(home: Home) {
+    let shop = Shop::open(home).await;
+    let window = UnknownKeys::Refuse(Duration::from_secs(3_600));
+    shop.holdfast.store().declare(window).await.unwrap();
+    let amount = Micros::new(1);
+    let refused = refusal(shop.holdfast.deposit(FRESH, shop.wallet, amount).await);
+    assert!(matches!(refused, AccountRefusal::LedgerRestored { .. }), "{refused:?}");
+    shop.holdfast.after_restore().deposit(FRESH, shop.wallet, amount).await.unwrap();
     shop.end_in_order().await;
 }
 

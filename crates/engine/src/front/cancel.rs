@@ -7,7 +7,7 @@ use holdfast_domain::{OperationId, RequestKey};
 use tokio::time::timeout;
 
 use super::Front;
-use super::views::{LookupError, OperationLookup};
+use super::views::{LookupError, OperationLookup, refuse_unknown};
 use crate::authentication::Caller;
 use crate::options::Options;
 
@@ -22,6 +22,11 @@ impl Front {
         request_key: RequestKey,
     ) -> Result<OperationLookup, LookupError> {
         let id = OperationId::of(caller.api_key.id, request_key);
+        if caller.unknown_until.is_some() {
+            // Before the mark: an open row of the copy that is ended would say for good that it never ran.
+            let found = self.membership.reconcile_operation(id).await;
+            refuse_unknown(&found.map_err(LookupError::Unavailable)?, caller)?;
+        }
         let marked = timeout(Options::COMMIT_WAIT, self.request_cancel(id));
         let marked = marked.await.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())));
         let snapshot = marked.map_err(LookupError::Unavailable)?;

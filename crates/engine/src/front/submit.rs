@@ -167,7 +167,7 @@ impl Front {
         }
         if context.mode == RunMode::ReplayOnly {
             let RequestBody { request, body, .. } = request_body;
-            let unbound = self.unbound(&context.caller);
+            let unbound = RequestFailure::NotBound;
             let found = Box::pin(self.refuse(context, Some(request), body, unbound));
             return ControlFlow::Break(found.await);
         }
@@ -282,18 +282,9 @@ impl Front {
         ControlFlow::Break(reply)
     }
 
-    /// Failure of a request that may not run, under a key without an answer: after a restore it is not known that
-    /// nothing ran.
-    fn unbound(&self, caller: &Caller) -> RequestFailure {
-        let now = self.membership.node.now();
-        match caller.unknown_until.filter(|until| now < *until) {
-            until @ Some(_) => RequestFailure::LedgerRestored { until },
-            None => RequestFailure::NotBound,
-        }
-    }
-
     /// Answers a request that today's rules refuse: with the operation's answer if its key is bound to it, else, or
-    /// if the operation is open, with the refusal.
+    /// if the operation is open, with the refusal. Within the window of a restore a refusal that says that nothing was
+    /// charged could be wrong: the key may have run by the rules of before. A malformed body never ran.
     async fn refuse(
         self: &Arc<Self>,
         context: &RequestContext,
@@ -305,6 +296,10 @@ impl Front {
         let snapshot = match self.membership.reconcile_operation(context.id).await {
             Ok(snapshot) => snapshot,
             Err(error) => return unreadable(&error, None),
+        };
+        let failure = match (failure, caller.window_at(snapshot.now)) {
+            (failure @ RequestFailure::BadRequest(_), _) | (failure, None) => failure,
+            (_, until) => RequestFailure::LedgerRestored { until },
         };
         let Some(operation) = &snapshot.operation else { return Reply::unbound(failure) };
         match self.compare(operation.into(), context, request.as_ref(), &body).await {

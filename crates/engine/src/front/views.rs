@@ -8,7 +8,7 @@ use holdfast_domain::operation::{Operation, Phase, Situation, Snapshot, situatio
 use holdfast_domain::ports::{CounterSnapshot, Durability, Unavailable};
 use holdfast_domain::private::Private;
 use holdfast_domain::wallet::Wallet;
-use holdfast_domain::{OperationId, RequestKey};
+use holdfast_domain::{OperationId, RequestKey, Timestamp};
 use tokio::time::Instant;
 
 use super::Front;
@@ -64,6 +64,12 @@ pub enum LookupError {
     /// No such operation of this API key.
     #[error("there is no such operation")]
     NotFound,
+    /// No such operation in a restored ledger, or one that was not run then: it may have run before the restore.
+    #[error("the ledger was restored, and the key may have run before")]
+    LedgerRestored {
+        /// End of the window, from which on the key runs.
+        until: Timestamp,
+    },
     /// Content that does not open with the credential that sealed it; logged as an error.
     #[error("the operation's content does not open")]
     Unreadable(OperationId, Option<Box<UsageRecord>>),
@@ -146,6 +152,7 @@ impl Front {
         snapshot: Snapshot,
         caller: &Caller,
     ) -> Result<OperationLookup, LookupError> {
+        refuse_unknown(&snapshot, caller)?;
         let Some(operation) = &snapshot.operation else { return Err(LookupError::NotFound) };
         let situation = situation(operation, snapshot.lease.as_ref(), snapshot.now);
         let result = match operation.phase {
@@ -170,6 +177,16 @@ impl Front {
             }
         };
         Ok(OperationLookup { operation: operation.clone(), situation, result })
+    }
+}
+
+/// Refuses to say of a key without a row, or with an open one, that it did not run, within the window of a restore.
+pub(super) fn refuse_unknown(snapshot: &Snapshot, caller: &Caller) -> Result<(), LookupError> {
+    let operation = snapshot.operation.as_ref();
+    let is_unknown = operation.is_none_or(|operation| operation.phase == Phase::Open);
+    match caller.window_at(snapshot.now).filter(|_| is_unknown) {
+        Some(until) => Err(LookupError::LedgerRestored { until }),
+        None => Ok(()),
     }
 }
 

@@ -15,7 +15,7 @@ use sea_orm::{ConnectOptions, Database, DatabaseConnection, DbErr, RuntimeErr};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Executor, Row as _};
 
-use super::servers::Servers;
+use super::servers::{Primary, Servers};
 use super::session::{
     BY_INDEX, MIGRATION_STATEMENT, Session, WRITE_STATEMENT, is_healthy, set, within,
 };
@@ -87,15 +87,7 @@ async fn is_shared(
 pub(super) async fn writer(
     servers: &Servers,
     lock_timeout: Duration,
-) -> Result<PgConnection, sqlx::Error> {
+) -> Result<Primary, sqlx::Error> {
     let statement_timeout = WRITE_STATEMENT;
-    session(servers, Session { lock_timeout, statement_timeout, plans: BY_INDEX }).await
-}
-
-/// A connection to the primary that no pool knows.
-pub(super) async fn session(
-    servers: &Servers,
-    session: Session,
-) -> Result<PgConnection, sqlx::Error> {
-    Ok(servers.connect(session).await?.connection)
+    Ok(servers.connect(Session { lock_timeout, statement_timeout, plans: BY_INDEX }).await?)
 }

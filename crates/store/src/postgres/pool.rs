@@ -29,9 +29,8 @@ use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
-use super::connect::session;
 use super::error::{is_broken, proves_no_commit};
-use super::servers::Servers;
+use super::servers::{Primary, Servers};
 use super::session::{CLOCK, Session, begin_snapshot, is_healthy, within};
 
 /// Longest wait of a caller for a connection.
@@ -59,8 +58,8 @@ struct PoolInner {
     room: Arc<Semaphore>,
     /// Places in all.
     places: usize,
-    /// Kept connections, each with the time of its last use; the last one used is at the back.
-    idle: Mutex<VecDeque<(PgConnection, Instant)>>,
+    /// Kept connections, each with its generation and the time of its last use; the last one used is at the back.
+    idle: Mutex<VecDeque<IdleConnection>>,
 }
 
 /// A transaction that came to no good end.
@@ -78,9 +77,17 @@ impl WriteFailure {
     }
 }
 
+/// A kept connection that is not in use.
+struct IdleConnection {
+    connection: PgConnection,
+    generation: u64,
+    since: Instant,
+}
+
 /// A connection that is in use, and its place.
 struct ConnectionGuard {
     connection: PgConnection,
+    generation: u64,
     _place: OwnedSemaphorePermit,
 }
 
@@ -205,7 +212,7 @@ impl ConnectionPool {
         // First, so that no caller takes a place, and no connection is kept from here on.
         self.shared.room.close();
         let idle = std::mem::take(&mut *self.shared.idle());
-        for (connection, _since) in idle {
+        for IdleConnection { connection, .. } in idle {
             if let Err(error) = within(END, connection.close()).await {
                 tracing::debug!(%error, "a connection did not close");
             }
@@ -220,16 +227,16 @@ impl PoolInner {
             let place = place.map_err(|_closed| sqlx::Error::PoolClosed)?;
             // The last one used is the likeliest to be well; unused ones grow old at the front.
             let kept = self.idle().pop_back();
-            if let Some((mut connection, _since)) = kept
+            // One of an earlier generation may lead to a primary that was replaced, and answers as if it were not.
+            let kept = kept.filter(|kept| kept.generation == self.servers.generation());
+            if let Some(IdleConnection { mut connection, generation, .. }) = kept
                 && within(PING_TIMEOUT, is_healthy(&mut connection)).await.unwrap_or(false)
             {
                 // Any other answer, or none, drops the kept connection and makes a new one.
-                return Ok(ConnectionGuard { connection, _place: place });
+                return Ok(ConnectionGuard { connection, generation, _place: place });
             }
-            Ok(ConnectionGuard {
-                connection: session(&self.servers, self.session).await?,
-                _place: place,
-            })
+            let Primary { connection, generation, .. } = self.servers.connect(self.session).await?;
+            Ok(ConnectionGuard { connection, generation, _place: place })
         };
         within(ACQUIRE, taking).await
     }
@@ -238,16 +245,17 @@ impl PoolInner {
         let now = Instant::now();
         let mut idle = self.idle();
         // No timer closes idle connections: each return of a connection does.
-        while idle.front().is_some_and(|(_, since)| now.duration_since(*since) > IDLE) {
+        while idle.front().is_some_and(|kept| now.duration_since(kept.since) > IDLE) {
             drop(idle.pop_front());
         }
         // After `close` has taken the others this one would never be closed.
         if !self.room.is_closed() {
-            idle.push_back((taken.connection, now));
+            let ConnectionGuard { connection, generation, .. } = taken;
+            idle.push_back(IdleConnection { connection, generation, since: now });
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, VecDeque<(PgConnection, Instant)>> {
+    fn idle(&self) -> MutexGuard<'_, VecDeque<IdleConnection>> {
         // A deque is whole after a panic: nothing is done to it in two steps.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -34,11 +34,14 @@ use tokio::time::{Instant, interval_at, timeout};
 use self::history::Histories;
 use self::refusal::HostRefusal;
 pub(super) use self::refusal::NoPrimary;
+use super::error::has_code;
 use super::session::{ServerRole, Session, role, set, within};
 use crate::schema::url::{ServerDatabase, ServerHost};
 
 /// Time without an answer after which a connection is attempted once more.
 const RETRY: Duration = Duration::from_secs(1);
+/// Attempts at one server at once.
+const ATTEMPTS_MAX: usize = 2;
 /// Time for the search. Shorter than the wait of those who need a connection, so that they get its reasons.
 const SEARCH: Duration = Duration::from_secs(4);
 /// Time for the first commit of a connection.
@@ -61,6 +64,8 @@ struct ServersInner {
     histories: Histories,
     /// True if a commit waits for a standby, as it was read last.
     is_replicated: AtomicBool,
+    /// True if a server does not let this role write the message of the first commit.
+    is_unproven: AtomicBool,
     /// Reasons of the last search, while none was found.
     failure: Mutex<Option<String>>,
 }
@@ -70,6 +75,8 @@ pub(super) struct Primary {
     pub(super) connection: PgConnection,
     /// Options that lead to its server.
     pub(super) options: PgConnectOptions,
+    /// Generation of the history that its server was found with ([`Servers::generation`]).
+    pub(super) generation: u64,
     is_replicated: bool,
 }
 
@@ -87,8 +94,14 @@ impl Servers {
     pub(crate) fn of(database: &ServerDatabase) -> Self {
         let (primary, histories) = (AtomicUsize::new(0), Histories::default());
         let (hosts, failure) = (database.hosts().to_vec(), Mutex::default());
-        let is_replicated = AtomicBool::new(false);
-        Self(Arc::new(ServersInner { hosts, primary, histories, is_replicated, failure }))
+        let (is_replicated, is_unproven) = (AtomicBool::new(false), AtomicBool::new(false));
+        let inner = ServersInner { hosts, primary, histories, is_replicated, is_unproven, failure };
+        Self(Arc::new(inner))
+    }
+
+    /// Number of changes of the history of the servers. A kept connection of an earlier one is not used again.
+    pub(super) fn generation(&self) -> u64 {
+        self.0.histories.generation()
     }
 
     /// True if a commit waited for a standby when this was read last: by a new connection, or a heartbeat.
@@ -129,25 +142,36 @@ impl Servers {
         let mut order: Vec<(usize, &ServerHost)> = self.0.hosts.iter().enumerate().collect();
         order.sort_by_key(|(at, _host)| *at != last);
         let mut untried = order.iter();
-        let histories = &self.0.histories;
+        // Attempts at each server that have not ended.
+        let mut under_way = BTreeMap::<usize, usize>::new();
         let attempt = |(at, host): &(usize, &ServerHost)| {
             let (at, host) = (*at, (*host).clone());
-            async move { (at, attempt(host, session, histories).await) }
+            async move { (at, attempt(host, session, &self.0).await) }
         };
-        let mut attempts: FuturesUnordered<_> = untried.next().map(attempt).into_iter().collect();
+        let mut attempts = FuturesUnordered::new();
+        let mut begin = untried.next().into_iter().collect::<Vec<_>>();
         let mut again = interval_at(Instant::now() + RETRY, RETRY);
         loop {
+            for host in begin.drain(..) {
+                *under_way.entry(host.0).or_default() += 1;
+                attempts.push(attempt(host));
+            }
             tokio::select! {
                 tried = attempts.next() => match tried? {
                     (at, Ok(primary)) => return Some((at, primary)),
                     (at, Err(refusal)) => {
+                        under_way.entry(at).and_modify(|attempts| *attempts -= 1);
                         refusals.insert(at, refusal);
-                        attempts.extend(untried.next().map(attempt));
+                        begin.extend(untried.next());
                     }
                 },
                 _moment = again.tick() => {
                     untried = [].iter();
-                    attempts.extend(order.iter().map(attempt));
+                    // A server that is slow to log in or to commit would get slower by more of them.
+                    let is_free = |host: &&(usize, &ServerHost)| {
+                        under_way.get(&host.0).is_none_or(|attempts| *attempts < ATTEMPTS_MAX)
+                    };
+                    begin.extend(order.iter().filter(is_free));
                 }
             }
         }
@@ -178,7 +202,7 @@ impl Servers {
 async fn attempt(
     ServerHost { options, .. }: ServerHost,
     session: Session,
-    histories: &Histories,
+    ServersInner { histories, is_unproven, .. }: &ServersInner,
 ) -> Result<Primary, HostRefusal> {
     let connected = async {
         let mut connection = open(&options, session).await?;
@@ -192,11 +216,19 @@ async fn attempt(
     };
     let history = histories.read(&mut connection).await.map_err(HostRefusal::of_driver)?;
     histories.check(history)?;
-    let proved = within(PROOF, connection.execute(PROVE)).await;
-    proved.map_err(HostRefusal::of_proof)?;
+    match within(PROOF, connection.execute(PROVE)).await {
+        Ok(_proved) => {}
+        // A vendor's server without the function (42, 0A). Once: each new connection comes here.
+        Err(error) if has_code(&error, &["42", "0A"]) => {
+            if !is_unproven.swap(true, Ordering::Relaxed) {
+                tracing::warn!(%error, "the server takes no first commit: a row that no standby has may be believed");
+            }
+        }
+        Err(error) => return Err(HostRefusal::of_proof(error)),
+    }
     // Only now: a server that commits nothing must not make others look old.
-    histories.accept(history)?;
-    Ok(Primary { connection, options, is_replicated })
+    let generation = histories.accept(history)?;
+    Ok(Primary { connection, options, generation, is_replicated })
 }
 
 async fn open(options: &PgConnectOptions, session: Session) -> Result<PgConnection, sqlx::Error> {

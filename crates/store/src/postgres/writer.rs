@@ -37,7 +37,7 @@ use super::begin::{self, BatchStart};
 use super::connect;
 use super::error::{BatchError, has_code, is_lost, is_row_mismatch};
 use super::lock_queue::LockQueue;
-use super::servers::Servers;
+use super::servers::{Primary, Servers};
 use super::session::{rollback, within};
 use crate::batch::job::{BATCH_MAX, Job, Quarantine, answer_all, take_batch};
 use crate::metrics;
@@ -61,6 +61,8 @@ pub(super) struct Writer {
     servers: Servers,
     lock_timeout: Duration,
     connection: Option<PgConnection>,
+    /// Generation of the connection's server.
+    generation: u64,
     memory: BatchCache,
     pub(super) misfits: Quarantine,
     /// Set when the last attempt to connect led to no server that writes: waiting changes are turned away, and this
@@ -130,6 +132,7 @@ impl Writer {
             servers: servers.clone(),
             lock_timeout,
             connection: None,
+            generation: 0,
             memory: BatchCache::new(interest.clone()),
             misfits: Quarantine::default(),
             is_cut_off: false,
@@ -143,7 +146,8 @@ impl Writer {
         interest: &SharedInterest,
     ) -> Result<Self, sqlx::Error> {
         let mut writer = Self::new(servers, lock_timeout.min(LOCK_WAIT), interest);
-        writer.connection = Some(connect(servers, writer.lock_timeout).await?);
+        let primary = connect(servers, writer.lock_timeout).await?;
+        (writer.connection, writer.generation) = (Some(primary.connection), primary.generation);
         Ok(writer)
     }
 
@@ -291,7 +295,9 @@ impl Writer {
     /// one.
     async fn begin(&mut self, changes: &[&Transition]) -> Result<BatchStart, BatchError> {
         let Self { memory, lock_timeout, .. } = self;
-        if let Some(mut kept) = self.connection.take() {
+        // One of an earlier generation may lead to a primary that was replaced.
+        let is_current = self.generation == self.servers.generation();
+        if let Some(mut kept) = self.connection.take().filter(|_| is_current) {
             match batch::begin(&mut kept, memory, changes, *lock_timeout).await {
                 Err(error) if !begin::is_statement_error(&error) => {
                     tracing::info!(%error, "the writer connects anew");
@@ -307,11 +313,12 @@ impl Writer {
         // The new server may be another one, which has lost the last commits.
         memory.change_connection();
         let connected = connect(&self.servers, *lock_timeout).await;
-        let mut connection = connected.map_err(BatchError::Unavailable)?;
+        let Primary { mut connection, generation, .. } =
+            connected.map_err(BatchError::Unavailable)?;
         let begun = batch::begin(&mut connection, memory, changes, *lock_timeout).await;
         if begun.as_ref().err().is_none_or(begin::is_statement_error) {
             self.is_cut_off = false;
-            self.connection = Some(connection);
+            (self.connection, self.generation) = (Some(connection), generation);
         }
         begun.map_err(BatchError::before_commit)
     }
@@ -325,7 +332,7 @@ pub(super) fn split_half(mut batch: Vec<Job>) -> [Vec<Job>; 2] {
 }
 
 /// A connection for a writer; a server that does not answer is as good as none.
-async fn connect(servers: &Servers, lock_timeout: Duration) -> Result<PgConnection, sqlx::Error> {
+async fn connect(servers: &Servers, lock_timeout: Duration) -> Result<Primary, sqlx::Error> {
     within(CONNECT, connect::writer(servers, lock_timeout)).await
 }
 

@@ -67,10 +67,10 @@ async fn postgres_no_connection_waits_or_stands_still_for_ever() {
     let servers = servers();
     let lock_timeout = Duration::from_millis(1_500);
     let session = Session { lock_timeout, statement_timeout: READ_STATEMENT, plans: "" };
-    let mut kept = super::session(&servers, session).await.unwrap();
-    let mut audit = super::session(&servers, session).await.unwrap();
+    let mut kept = servers.connect(session).await.unwrap().connection;
+    let mut audit = servers.connect(session).await.unwrap().connection;
     audit.execute(begin_snapshot(AUDIT_STATEMENT)).await.unwrap();
-    let mut writer = writer(&servers, lock_timeout).await.unwrap();
+    let mut writer = writer(&servers, lock_timeout).await.unwrap().connection;
     let sessions = [(&mut kept, "10s"), (&mut audit, "15min"), (&mut writer, "10s")];
     for (connection, statement) in sessions {
         let mut shown = Vec::new();
@@ -87,7 +87,7 @@ async fn postgres_no_connection_waits_or_stands_still_for_ever() {
 async fn postgres_prepared_statements_of_a_connection_have_an_end() {
     const KEPT: i64 = 100;
     let lock_timeout = Duration::from_secs(5);
-    let mut connection = writer(&servers(), lock_timeout).await.unwrap();
+    let mut connection = writer(&servers(), lock_timeout).await.unwrap().connection;
     for n in 0..3 * KEPT {
         // Each twice: what was prepared once is not prepared again.
         for _ in 0..2 {

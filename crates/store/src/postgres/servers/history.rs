@@ -3,9 +3,10 @@
 //!
 //! A process follows one history: from a server that has committed a write for it on, no other system and no older
 //! timeline is used until the process is started again. Without this an old primary that comes back under its address,
-//! before somebody stops it, would be read and written.
+//! before somebody stops it, would be read and written. Connections that were kept from before a change of the history
+//! have an earlier *generation*, and are given up: the server behind them may stand on the old timeline.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use sqlx::postgres::PgConnection;
@@ -30,6 +31,8 @@ pub(super) struct History {
 #[derive(Default)]
 pub(super) struct Histories {
     followed: Mutex<Option<History>>,
+    /// Number of changes of it.
+    generation: AtomicU64,
     is_unreadable: AtomicBool,
 }
 
@@ -61,13 +64,23 @@ impl Histories {
         refuse_other(history, *self.followed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Follows this history from now on, unless another connection was faster with a newer one.
-    pub(super) fn accept(&self, history: Option<History>) -> Result<(), HostRefusal> {
+    /// Number of changes of the history that is followed.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// Follows this history from now on, unless another connection was faster with a newer one. Returns the generation
+    /// of the connection that it was read on.
+    pub(super) fn accept(&self, history: Option<History>) -> Result<u64, HostRefusal> {
         // Judged and kept under one lock: two connections that end together must not lead back to the older timeline.
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         refuse_other(history, *followed)?;
-        *followed = history.or(*followed);
-        Ok(())
+        let next = history.or(*followed);
+        if next != *followed {
+            *followed = next;
+            self.generation.fetch_add(1, Ordering::AcqRel);
+        }
+        Ok(self.generation())
     }
 }
 

@@ -1,4 +1,5 @@
-//! Reasons why a server is not used. Their texts name neither a user nor a password, nor what a server says of them.
+//! Reasons why a server is not used. Among several servers their texts name neither a user nor a password, nor what a
+//! server says of them; the error of a single server stays the driver's.
 
 use std::fmt;
 use std::io;
