@@ -19,9 +19,9 @@ this body. The first four members are always present:
 {\"error\": {\"message\": \"…\", \"type\": \"…\", \"param\": null, \"code\": \"…\", \"charged_micros\": 0}}
 ```
 
-- `charged_micros` is the charge of the key. The member is absent if it is not known yet: with `operation_in_progress`
-  and `gateway_unreachable`, and usually with `storage_unavailable`. If the answer exists and only its settlement waits,
-  `storage_unavailable` has the future charge.
+- `charged_micros` is the charge of the key. The member is absent if it is not known yet: with `operation_in_progress`,
+  `ledger_restored` and `gateway_unreachable`, and usually with `storage_unavailable`. If the answer exists and only its
+  settlement waits, `storage_unavailable` has the future charge.
 - `held_micros` is added to an `insufficient_funds` that may pass by itself: running requests hold as much of the
   wallet, and the funds that their ends return may suffice. An API key that may not see the balance does not get it.
 - `operation_id` is added once a key is bound, never on a conflict.
