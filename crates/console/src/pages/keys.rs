@@ -50,7 +50,9 @@ const SORTS: [SortColumn<KeyRow>; 7] = [
     SortColumn::None,
     SortColumn::None,
     SortColumn::None,
-    SortColumn::Number("spend", |(_, spend)| spend.map_or(-1, |(amount, _)| amount.get().into())),
+    SortColumn::Number("spend", |(_, spend)| {
+        spend.map_or(i128::MIN, |(amount, _)| amount.get().into())
+    }),
     SortColumn::Number("ends", |(key, _)| {
         key.api_key.grant.ends_at.map_or(-1, |at| at.as_micros().into())
     }),

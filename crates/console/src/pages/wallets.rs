@@ -44,7 +44,9 @@ const SPEND: usize = 2;
 const SORTS: [SortColumn<WalletRow>; 6] = [
     SortColumn::Text("name", |(record, _)| record.wallet.name.clone()),
     SortColumn::Number("available", |(record, _)| record.wallet.available.get().into()),
-    SortColumn::Number("spend", |(_, spend)| spend.map_or(-1, |(amount, _)| amount.get().into())),
+    SortColumn::Number("spend", |(_, spend)| {
+        spend.map_or(i128::MIN, |(amount, _)| amount.get().into())
+    }),
     SortColumn::Number("held", |(record, _)| record.wallet.held.get().into()),
     SortColumn::None,
     SortColumn::Number("created", |(record, _)| record.created_at.as_micros().into()),

@@ -1,6 +1,6 @@
-//! Facts of the database as gauges: holds of active operations, wallets below their threshold, events that wait
-//! in the outbox, the last verification, the window of a restore. A task reads them now and then, because a scrape must not cost the
-//! database any work, however many scrape, and must answer while the database does not. They are the same at
+//! Facts of the database as gauges: holds of active operations, wallets below their threshold, events that wait in the
+//! outbox, the last verification, the window of a restore. A task reads them now and then, because a scrape must not
+//! cost the database any work, however many scrape, and must answer while the database does not. They are the same at
 //! every gateway.
 
 use std::collections::BTreeSet;

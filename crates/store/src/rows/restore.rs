@@ -30,9 +30,10 @@ const INSERT: &str = "INSERT INTO restores (restored_at, unknown_until)
          UNION ALL SELECT restored_at + 1 FROM restores) AS moments) AS m";
 /// In the order in which batches lock them.
 const LOCK: &str = "SELECT id FROM wallets ORDER BY id FOR NO KEY UPDATE";
-/// By more than lost edits can have moved it: a gateway that ran on during the restore has read a later revision than
-/// the copy has.
-const REVISE: &str = "UPDATE wallets SET limits_revision = limits_revision + 1000000";
+/// To the moment in microseconds: more than lost edits can have moved it, for a gateway that ran on during the restore
+/// has read a later revision than the copy has; and another one for each restore of the same copy.
+const REVISE: &str = "UPDATE wallets SET limits_revision =
+    CASE WHEN limits_revision < $1 THEN $1 ELSE limits_revision + 1 END";
 
 /// The statements of a declaration.
 pub(crate) fn declaration(
@@ -52,7 +53,7 @@ pub(crate) fn declaration(
         UnknownKeys::Allow => Some(dialect.statement(END, [now.into()])),
     };
     let insert = dialect.statement(INSERT, [now.into(), window.into()]);
-    lock.into_iter().chain(end).chain([insert, dialect.statement(REVISE, [])]).collect()
+    lock.into_iter().chain(end).chain([insert, dialect.statement(REVISE, [now.into()])]).collect()
 }
 
 /// Reads a row.

@@ -8,9 +8,6 @@ use holdfast_domain::{Restores, Timestamp};
 use super::{JournalState, MemoryJournal};
 use crate::join::step_back;
 
-/// Step of the revisions of limits: as far as no lost edit can have come.
-const REVISIONS: u64 = 1_000_000;
-
 #[async_trait]
 impl Restores for MemoryJournal {
     async fn declare(&self, unknown: UnknownKeys) -> Result<Restore, Unavailable> {
@@ -25,9 +22,11 @@ impl Restores for MemoryJournal {
         let restore = Restore { restored_at: now, unknown_until: now.after(unknown.window()) };
         state.restores.push(restore);
         let wallets: Vec<_> = state.wallets.iter().map(|wallet| wallet.id).collect();
+        // As far as no lost edit can have come, and elsewhere at another restore of the same copy.
+        let moved = u64::try_from(now.as_micros()).unwrap_or(0);
         for wallet in wallets {
             let revision = state.limits_revisions.entry(wallet).or_insert(0);
-            *revision = revision.saturating_add(REVISIONS);
+            *revision = revision.saturating_add(1).max(moved);
         }
         Ok(restore)
     }

@@ -11,7 +11,7 @@ use crate::json::Node;
 use crate::nearest::nearest;
 
 /// Names that an object remembers as read: all, except for the body, which has a list.
-const ASKED_MAX: usize = 8;
+const REQUESTED_MAX: usize = 8;
 
 /// An object and its path.
 #[derive(Debug)]
@@ -19,16 +19,19 @@ pub(super) struct Object<'p, 'a> {
     pub(super) path: Path<'p>,
     members: Vec<(Cow<'a, str>, Node<'a>)>,
     /// Names that were read so far: suggestions for a mistyped one.
-    requested: [&'static str; ASKED_MAX],
-    n_asked: usize,
+    requested: [&'static str; REQUESTED_MAX],
+    n_requested: usize,
 }
 
 impl<'p, 'a> Object<'p, 'a> {
     pub(super) fn read(field: Field<'p, 'a>, what: &str) -> Result<Self, BadRequest> {
         match field.node {
-            Node::Object(members) => {
-                Ok(Self { path: field.path, members, requested: [""; ASKED_MAX], n_asked: 0 })
-            }
+            Node::Object(members) => Ok(Self {
+                path: field.path,
+                members,
+                requested: [""; REQUESTED_MAX],
+                n_requested: 0,
+            }),
             Node::Null | Node::Bool(_) | Node::Number(_) | Node::String(_) | Node::Array(_) => {
                 Err(field.path.invalid(format_args!("{what}")))
             }
@@ -96,7 +99,7 @@ impl<'p, 'a> Object<'p, 'a> {
         match self.members.iter().find(|(_, node)| *node != Node::Null) {
             None => Ok(()),
             Some((name, _)) => {
-                let known = self.requested.iter().take(self.n_asked).copied();
+                let known = self.requested.iter().take(self.n_requested).copied();
                 Err(Path::Member(&self.path, name).unknown(nearest(name, known)))
             }
         }
@@ -117,9 +120,9 @@ impl<'p, 'a> Object<'p, 'a> {
 
     fn take(&mut self, name: &'static str) -> Option<Node<'a>> {
         // Remembered also where the member is missing: a mistyped name means one that was not found.
-        if let Some(place) = self.requested.get_mut(self.n_asked) {
+        if let Some(place) = self.requested.get_mut(self.n_requested) {
             *place = name;
-            self.n_asked = self.n_asked.saturating_add(1);
+            self.n_requested = self.n_requested.saturating_add(1);
         }
         let at = self.members.iter().position(|(other, _)| other == name)?;
         // The order of what is left does not matter: extras are sorted, and `end` refuses whichever it finds.
