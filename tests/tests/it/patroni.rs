@@ -51,7 +51,6 @@ fn patroni_and_its_neighbours_name_the_same_machines() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
 fn postgres_haproxy_understands_the_balancer_of_patroni() {
     let program =
         std::env::var_os("HOLDFAST_TEST_HAPROXY").expect("`cargo xtask test tests` sets it");

@@ -57,7 +57,7 @@ impl World {
         url.split_once('?').unwrap().0.rsplit_once('/').unwrap().1.to_owned()
     }
 
-    fn durability(&self, gateway: &Gateway) -> String {
+    fn durability(gateway: &Gateway) -> String {
         let ready = gateway.send(&Request::get("/readyz"));
         ready.json()["durability"].as_str().unwrap().to_owned()
     }
@@ -139,7 +139,7 @@ fn postgres_durability_is_shown_everywhere_and_may_be_required() {
     };
     check_json(&world.gateway.send(&Request::get("/readyz")), 200);
     assert_eq!(
-        (world.durability(&world.gateway), shown(&world)),
+        (World::durability(&world.gateway), shown(&world)),
         ("replicated".into(), "replicated".into())
     );
     let gauge = |gateway: &Gateway| value(&metrics(gateway), "holdfast_commits_replicated", "");
@@ -147,11 +147,11 @@ fn postgres_durability_is_shown_everywhere_and_may_be_required() {
     assert!(!world.gateway.said().contains("is synchronous"));
     world.cluster.execute("ALTER SYSTEM SET synchronous_standby_names = ''");
     world.cluster.execute("SELECT pg_reload_conf()");
-    let is_local = || (world.durability(&world.gateway) == "local").then_some(());
+    let is_local = || (World::durability(&world.gateway) == "local").then_some(());
     until("a heartbeat shows it", is_local);
     assert_eq!((shown(&world), gauge(&world.gateway)), ("local".into(), 0.0));
     let other = world.site.serve();
-    assert_eq!(world.durability(&other), "local");
+    assert_eq!(World::durability(&other), "local");
     let warning = "no standby of the PostgreSQL server is synchronous";
     assert_eq!(other.said().matches(warning).count(), 1, "{}", other.said());
     let config = world.database.configure(Config::upstream(&world.upstream));
