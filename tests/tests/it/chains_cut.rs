@@ -81,7 +81,7 @@ fn a_long_answer_that_is_cut_again_and_again_near_its_end_is_one_answer() {
     let cut = (PIECES - 2) * PIECE;
     between.cut_next(&[cut, cut, cut]);
     let told = request(&outer, &request_key(), true).begin(outer.gateway.address()).rest();
-    assert_eq!(calls(&upstream), 4);
+    assert_eq!(calls(&upstream), 4, "bytes of each connection: {:?}", between.told());
     assert!(told.contains("\"finish_reason\":\"stop\"") && told.contains("data: [DONE]\n\n"));
     let said = told.lines().filter(|line| line.starts_with("data: "));
     assert_eq!(
