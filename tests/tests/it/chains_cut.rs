@@ -185,9 +185,15 @@ fn keeping_keys(reply: impl Fn(usize) -> Reply + Send + Sync + 'static) -> Upstr
     let asks = AtomicUsize::new(0);
     let required =
         String::from_utf8(ErrorBody::new(Code::IdempotencyKeyRequired).render()).unwrap();
+    // It closes its connection: a kept one would bring the next request past the cuts of later connections.
+    let required = format!(
+        "HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n{required}",
+        required.len()
+    );
     Upstream::start(Reply::Judged(Judge::new(move |arrived| {
         if arrived.body == "{}" {
-            return Reply::Send(400, required.clone());
+            return Reply::Raw(required.clone());
         }
         reply(asks.fetch_add(1, Ordering::Relaxed))
     })))
