@@ -33,7 +33,8 @@ pub async fn open_to_serve(config: &Config, lock: Arc<ServeLock>) -> anyhow::Res
     Ok(store)
 }
 
-/// Without a synchronous standby a failover loses commits that callers were told of. A file has no failover.
+/// Checks that a standby confirms commits: a failover loses others, although callers have their answers. A file has no
+/// failover.
 fn check_durability(config: &Config, store: &Store) -> anyhow::Result<()> {
     match store.durability() {
         Durability::Local if config.database.file().is_none() => {

@@ -26,7 +26,7 @@ impl Month {
     }
 
     /// The month of a query, or the present one.
-    pub(crate) fn asked(query: &SentFields, now: Timestamp) -> Result<Self, Failure> {
+    pub(crate) fn requested(query: &SentFields, now: Timestamp) -> Result<Self, Failure> {
         let Some(text) = query.get(MONTH) else { return Ok(Self::of(now)) };
         let first = api::moment(&format!("{text}-01")).filter(|_| text.len() == "2026-11".len());
         let bad = || Failure::field(MONTH, "Write a month like 2026-11.");
@@ -54,7 +54,7 @@ mod tests {
     fn months_follow_one_another_over_the_year() {
         let asked = |text: &str| {
             let query = SentFields::parse(format!("month={text}").as_bytes());
-            Month::asked(&query, Timestamp::from_micros(0))
+            Month::requested(&query, Timestamp::from_micros(0))
         };
         let january = asked("2027-01").unwrap();
         assert_eq!(january.before().text(), "2026-12");

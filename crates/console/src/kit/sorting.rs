@@ -1,7 +1,7 @@
 //! Order of a table by one of its columns, as addresses have it: `sort=name`, and `sort=-name` for the other way round.
 //!
-//! Texts begin with A, numbers with the largest. A list is sorted if all of its rows are read at once ([`PAGE_MAX`]);
-//! of a longer one a notice asks for a filter.
+//! Texts begin with A, numbers with the largest. A list is sorted if all of its rows are read at once ([`PAGE_MAX`]); a
+//! longer one has a notice that it needs a filter.
 //!
 //! Never: a part of a list that looks like the beginning of all of it.
 

@@ -114,7 +114,7 @@ async fn table(visit: &Visit, rows: &[PostingListing]) -> Result<Table, Failure>
 
 /// Every payment and every charge of a month as a file, as it is read.
 pub(crate) async fn file(visit: Visit) -> Result<Response, Failure> {
-    let month = Month::asked(&visit.query, visit.accounts().clock().await?)?;
+    let month = Month::requested(&visit.query, visit.accounts().clock().await?)?;
     let wallet: Option<WalletId> = visit.query.read(WALLET)?;
     let wallet = wallet.map(|id| Reference::Id(Uuid::from_bytes(id.to_bytes())));
     let (principal, period) = (visit.principal(), month.period());

@@ -4,7 +4,7 @@
 //! Real sockets, because the sidecar judges by them: a peek, a reset and a flush have no equal in memory. A stopped
 //! clock, because timeouts of minutes are tested in milliseconds and never race with the machine.
 //!
-//! One file for each part: hang-ups, healing of broken answers, connections without a request, peeks at sockets.
+//! Each part has a file: hang-ups, healing of broken answers, connections without a request, peeks at sockets.
 
 mod hang_ups;
 mod healing;

@@ -6,8 +6,8 @@
 //!   └──── journal (`view=journal`)                   both apart, transfer by transfer
 //! ```
 //!
-//! Of entries the newest come first, a page at a time, and those of a page stand oldest first, between the balances
-//! before and after them. The file has all of the month.
+//! The journal has its newest page first, and the entries of a page stand oldest first, between the balances before and
+//! after them. The file has all of the month.
 
 use askama::Template;
 use axum::response::Response;
@@ -119,8 +119,8 @@ async fn sections(visit: &Visit, record: &WalletRecord) -> Result<Vec<Section>, 
         View::Day(day) => (day, Some(pages.request()?)),
         View::Journal => (month.period(), Some(pages.request()?)),
     };
-    let asked = StatementQuery { wallet: to_wallet(record.wallet.id), period, page };
-    let (statement, at) = match visit.shared.statement(&visit.visitor, asked).await? {
+    let request = StatementQuery { wallet: to_wallet(record.wallet.id), period, page };
+    let (statement, at) = match visit.shared.statement(&visit.visitor, request).await? {
         ReportView::There(statement, at) => (statement, at),
         ReportView::Absent(absence) => {
             let notice = absence.notice(&format!("Statement of {text}"), &address);
@@ -160,7 +160,7 @@ async fn sections(visit: &Visit, record: &WalletRecord) -> Result<Vec<Section>, 
 fn month_of(query: &SentFields, now: Timestamp) -> Result<Month, Failure> {
     match on_day(query)?.and_then(|day| day.from) {
         Some(day) => Ok(Month::of(day)),
-        None => Month::asked(query, now),
+        None => Month::requested(query, now),
     }
 }
 
@@ -181,7 +181,7 @@ fn views(base: &str, month: &str, view: View) -> Choices {
     Choices { label: "View".to_owned(), links }
 }
 
-/// One line a day for charges, and one for a payment.
+/// Lines of a month: a day's charges have one, and so has each payment.
 fn days(base: &str, daily: &DailyStatement, month: Month, currency: Currency) -> Table {
     let mut funds = daily.opening.funds();
     let mut rows = vec![ends("Opening balance", daily.opening, 3)];
@@ -233,7 +233,7 @@ fn ends(name: &str, balance: StatementBalance, columns: usize) -> Vec<Cell> {
     row
 }
 
-/// One row for a request or a payment of a day. What a hold reserves or returns leaves the funds as they are.
+/// Rows of a day: a request has one, and so has a payment. What a hold reserves or returns leaves the funds as they are.
 fn requests(page: &StatementPage, day: &str, currency: Currency) -> Table {
     let statement = &page.statement;
     let mut rows = vec![ends("Opening balance", statement.opening, 4)];
@@ -346,7 +346,7 @@ fn name(StatementEntry { transfer, .. }: &StatementEntry) -> String {
 /// The statement of a month as a file, as it is read.
 pub(crate) async fn file(visit: Visit) -> Result<Response, Failure> {
     let id = visit.id()?;
-    let month = Month::asked(&visit.query, visit.accounts().clock().await?)?;
+    let month = Month::requested(&visit.query, visit.accounts().clock().await?)?;
     let (reference, period) = (Reference::Id(id), month.period());
     let file = visit.accounts().export_statement(visit.principal(), &reference, period).await?;
     Ok(statement_file(file, FileFormat::Csv))

@@ -29,19 +29,19 @@ pub(in crate::postgres) struct NoPrimary(Vec<(String, HostRefusal)>);
 /// Reason why one server is not used.
 #[derive(Debug)]
 pub(super) enum HostRefusal {
-    /// It follows another server.
+    /// Server that follows another one.
     Standby,
-    /// Its data is another database's.
+    /// Server with the data of another database.
     OtherSystem,
-    /// It was replaced: a copy of it was promoted.
+    /// Server that was replaced: a copy of it was promoted.
     OldTimeline { timeline: i32, followed: i32 },
-    /// Its commits are confirmed by no standby.
+    /// Commits that no standby confirms.
     Unproven,
     /// No answer in the time of the search.
     Silent,
     /// The connection was closed before the server answered.
     HungUp,
-    /// It cannot be reached, or refuses the connection.
+    /// Server that cannot be reached, or refuses the connection.
     Driver(sqlx::Error),
 }
 
@@ -99,11 +99,10 @@ impl fmt::Display for HostRefusal {
         if let Some(answer) = error.as_database_error() {
             // By its code: the server's own text may name the user.
             let known = ANSWERS.iter().find(|(code, _text)| has_code(error, &[code]));
-            return match known {
-                Some((_code, text)) => f.write_str(text),
-                None => {
-                    write!(f, "refuses the connection ({})", answer.code().unwrap_or_default())
-                }
+            return match (known, answer.code()) {
+                (Some((_code, text)), _) => f.write_str(text),
+                (None, Some(code)) => write!(f, "refuses the connection ({code})"),
+                (None, None) => f.write_str("refuses the connection"),
             };
         }
         if let sqlx::Error::Io(error) = error {
