@@ -16,6 +16,7 @@ use holdfast_domain::operation::ProviderRefusal;
 use holdfast_domain::usage::Meters;
 use serde::Serialize;
 
+pub(crate) use self::code::Step;
 pub use self::code::{Code, KeyEffect};
 pub use self::message::{
     KeyPlace, context_length_exceeded, malformed_key, model_not_found, no_price, repeated_key,

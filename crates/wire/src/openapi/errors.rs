@@ -9,7 +9,7 @@
 use holdfast_domain::OperationId;
 use serde_json::{Map, Value, json};
 
-use crate::error::{Code, ErrorBody, KeyEffect};
+use crate::error::{Code, ErrorBody, KeyEffect, Step};
 
 /// Headers of every answer: the second one if the request has a well-formed key, the others if the
 /// operator lists origins.
@@ -68,10 +68,10 @@ fn of_codes(codes: &[Code], is_keyed: bool) -> Value {
     if codes.iter().any(|code| code.retry() || code.may_pass()) {
         headers.extend(["retry-after", "retry-after-ms"]);
     }
-    if is_keyed && codes.iter().any(|code| may_follow_key(*code)) {
+    if is_keyed && codes.iter().any(|code| code.step() >= Step::Key) {
         headers.push("idempotent-replayed");
     }
-    if is_keyed && codes.iter().any(|code| is_counted(*code)) {
+    if is_keyed && codes.iter().any(|code| code.step() >= Step::Limits) {
         headers.extend(RATES);
     }
     if codes.contains(&Code::MethodNotAllowed) {
@@ -85,36 +85,6 @@ fn of_codes(codes: &[Code], is_keyed: bool) -> Value {
             "examples": examples,
         }},
     })
-}
-
-/// True for a code that may come after the idempotency key was read.
-const fn may_follow_key(code: Code) -> bool {
-    !matches!(
-        code,
-        Code::IdempotencyKeyRequired
-            | Code::IdempotencyKeyMalformed
-            | Code::InvalidApiKey
-            | Code::MethodNotAllowed
-            | Code::RequestTimeout
-            | Code::RequestTooLarge
-            | Code::UnsupportedMediaType
-            | Code::HeadersTooLarge
-    )
-}
-
-/// True for a code that may end a request that was counted, or one that a limit refused.
-const fn is_counted(code: Code) -> bool {
-    matches!(
-        code,
-        Code::ContextLengthExceeded
-            | Code::SpendLimitExceeded
-            | Code::ProviderRefused
-            | Code::RateLimitExceeded
-            | Code::InternalError
-            | Code::OutcomeUnknown
-            | Code::UpstreamUnavailable
-            | Code::StorageUnavailable
-    )
 }
 
 fn example(code: Code) -> Value {
