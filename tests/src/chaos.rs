@@ -21,6 +21,7 @@ mod rest;
 mod server;
 pub mod steps;
 mod supply;
+mod update;
 mod work;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,8 @@ use self::steps::STEPS;
 
 /// Faults of one folder, before a new one is begun: its book is audited whole again and again.
 const FAULTS_PER_WORLD: u32 = 25;
+/// The same of an update: each of its nodes is likely to be replaced by then.
+const FAULTS_PER_UPDATE: u32 = 6;
 /// Faults of one load on several gateways, at most.
 const FAULTS_PER_LOAD_MAX: u64 = 3;
 /// Longest run of a load before it is killed at random.
@@ -60,6 +63,8 @@ pub enum Topology {
     Server,
     /// The same, with nodes whose clocks are an hour apart, and steps of the server's clock.
     Clocks,
+    /// Three processes on a PostgreSQL database, which are updated from the release before.
+    Update,
 }
 
 /// Kinds of faults of a run.
@@ -125,6 +130,10 @@ pub struct Report {
     pub clock_steps: u32,
     /// Times that log or index of a served file was removed.
     pub files_removed: u32,
+    /// Nodes of the release before that were replaced by this version.
+    pub updated: u32,
+    /// Deposits that were made, and repeated under their request keys on every node.
+    pub deposits: u32,
     /// Times that everything was brought to rest and checked.
     pub checks: u32,
     /// Logical requests, each with a key of its own.
@@ -163,6 +172,10 @@ impl Report {
             format!("kills: {}, {} of them cut requests off", self.kills, self.cutting),
             format!("stopped past the lease and resumed: {}", self.frozen),
             format!("log or index of the file removed: {}", self.files_removed),
+            format!(
+                "nodes of the release before replaced: {}; deposits repeated on every node: {}",
+                self.updated, self.deposits
+            ),
             format!(
                 "of the database: {} COMMITs cut, {} kills, {} promotions, {} switch-overs, {} steps of its clock",
                 self.commits_cut,
@@ -214,8 +227,12 @@ pub fn run(plan: Plan, mut tell: impl FnMut(&Report)) -> Report {
     let mut dice = Dice(plan.seed);
     let mut report = Report::default();
     let mut done = 0;
+    let faults_per_world = match plan.topology {
+        Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks => FAULTS_PER_WORLD,
+        Topology::Update => FAULTS_PER_UPDATE,
+    };
     while done < plan.faults {
-        let until = plan.faults.min(done + FAULTS_PER_WORLD);
+        let until = plan.faults.min(done + faults_per_world);
         live(&mut dice, done..until, plan, &mut report);
         done = until;
         tell(&report);
@@ -230,7 +247,7 @@ fn live(dice: &mut Dice, faults: Range<u32>, plan: Plan, report: &mut Report) {
     while next < faults.end {
         let at_once = match plan.topology {
             Topology::File => 1,
-            Topology::Nodes | Topology::Server | Topology::Clocks => {
+            Topology::Nodes | Topology::Server | Topology::Clocks | Topology::Update => {
                 1 + u32::try_from(dice.below(FAULTS_PER_LOAD_MAX)).expect("few")
             }
         };
@@ -256,7 +273,15 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
             &[Moments::CommitsCut, Moments::ServerKilled, Moments::Promoted, Moments::SwitchedOver]
         }
         (Moments::All, Topology::Clocks) => &[Moments::Random, Moments::ClockStepped],
-        (one, Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks) => &[one],
+        (Moments::All, Topology::Update) => &[Moments::Random, Moments::Random, Moments::Frozen],
+        (
+            one,
+            Topology::File
+            | Topology::Nodes
+            | Topology::Server
+            | Topology::Clocks
+            | Topology::Update,
+        ) => &[one],
     };
     let turn = usize::try_from(turn).expect("few");
     let random = Duration::from_millis(dice.below(RANDOM_MS_MAX));

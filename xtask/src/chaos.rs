@@ -9,17 +9,19 @@ use anyhow::{Context, Result, bail};
 use crate::{
     gateway,
     postgres::{PostgresServer, Purpose},
+    previous,
     shell::{self, print_line},
     tools::{debian, helm},
     workspace::Workspace,
 };
 
 /// Kinds of chaos, and the default number of runs of each.
-const KINDS: [(&str, u32); 10] = [
+const KINDS: [(&str, u32); 11] = [
     ("file", 200),
     ("nodes", 60),
     ("server", 24),
     ("clocks", 24),
+    (UPDATE, 24),
     ("matrix", 288),
     ("racers", 1_000),
     (HISTORIES, 200),
@@ -27,6 +29,8 @@ const KINDS: [(&str, u32); 10] = [
     (CHAIN, 300),
     (BALANCER, 20),
 ];
+/// The one that needs the release before.
+const UPDATE: &str = "update";
 /// The one that needs the balancer, and the chart.
 const BALANCER: &str = "balancer";
 /// Kinds that need no database server.
@@ -63,6 +67,9 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         cargo.env("HOLDFAST_HISTORIES", workspace.target.join(HISTORIES));
         if let Some(server) = &server {
             cargo.envs(server.env());
+        }
+        if kind == UPDATE {
+            cargo.env(previous::VARIABLE, previous::build(workspace)?);
         }
         if kind == BALANCER {
             cargo.env("HOLDFAST_TEST_HAPROXY", debian::find(workspace, debian::HAPROXY)?);

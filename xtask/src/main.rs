@@ -57,11 +57,12 @@ usage: cargo xtask <command>
   clients             drive the gateway with every client of docs/how-to/connect-a-framework.md, directly and through
                       the sidecar
   chaos               all that the next one can do, then the fuzz targets
-  chaos [--on file|nodes|server|clocks|matrix|racers|histories|sidecar|chain|balancer]
+  chaos [--on file|nodes|server|clocks|update|matrix|racers|histories|sidecar|chain|balancer]
         [--kills N] [--seed S]
                       kill gateways under load and check what is left: one on a file (which
                       is meant where --on is left out), three on a database, their database
-                      server, or one at each step in every way; clocks are set wrong too, and
+                      server, or one at each step in every way; clocks are set wrong too, update
+                      replaces nodes of the release before under kills, and
                       racers are 64 callers of one key, again and again; histories records
                       what callers see and judges the file by a model; sidecar cuts the
                       connections of calls without keys, and kills what they go through;

@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let Some(seed) = act(&arguments, started) else {
         println!(
-            "usage: chaos file|nodes|server|clocks|matrix|racers|histories|FAULT|sidecar|chain|balancer N SEED"
+            "usage: chaos file|nodes|server|clocks|update|matrix|racers|histories|FAULT|sidecar|chain|balancer N SEED"
         );
         return ExitCode::from(2);
     };
@@ -38,6 +38,7 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
         "nodes" => kill(count, seed, Topology::Nodes, started),
         "clocks" => kill(count, seed, Topology::Clocks, started),
         "server" => kill(count, seed, Topology::Server, started),
+        "update" => kill(count, seed, Topology::Update, started),
         "racers" => {
             let track = Track::new(Reply::saying("Good day"));
             track.race(usize::try_from(count).ok()?, |rounds| {

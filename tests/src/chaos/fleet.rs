@@ -101,6 +101,11 @@ impl Fleet {
         }
     }
 
+    /// Address of the administration of the gateway in a place.
+    pub(super) fn admin_address(&self, place: usize) -> Option<SocketAddr> {
+        self.nodes()[place].gateway.as_ref().map(Gateway::admin_address)
+    }
+
     /// Addresses of the running gateways.
     pub(super) fn addresses(&self) -> Vec<SocketAddr> {
         let nodes = self.nodes();

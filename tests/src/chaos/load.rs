@@ -10,10 +10,11 @@ use super::fleet::Fleet;
 use super::heard::Delivery;
 use super::model::{Key, Runbook, Way};
 use super::supply::Supply;
+use super::update::Update;
 use super::work::Work;
 use super::{Dice, Moment, Report, STEP_PATIENCE, Topology, wait_until};
 use crate::postgres::Database;
-use crate::{Account, Config, PATIENCE, Request, Site, Upstream};
+use crate::{Account, Config, PATIENCE, Request, Site, Upstream, Waiting};
 
 /// Clients at once, for each gateway.
 const CLIENTS: usize = 6;
@@ -57,6 +58,8 @@ pub(super) struct World {
     pub(super) supply: Option<Supply>,
     pub(super) site: Site,
     pub(super) accounts: Vec<Account>,
+    /// The update of the nodes from the release before, if there is one.
+    pub(super) update: Option<Update>,
     pub(super) runbook: Runbook,
     keys: Mutex<Vec<Key>>,
     /// Keys whose callers have hung up since the last kill.
@@ -78,24 +81,32 @@ impl World {
         let upstream = runbook.upstream();
         let config = Config::upstream(&upstream);
         let supply = match topology {
-            Topology::File | Topology::Nodes => None,
+            Topology::File | Topology::Nodes | Topology::Update => None,
             Topology::Server => Some(Supply::start()),
             Topology::Clocks => Some(Supply::start_with_clocks()),
         };
         let (places, database, site) = match topology {
             Topology::File => (1, None, Site::configured(&config)),
-            Topology::Nodes | Topology::Server | Topology::Clocks => {
+            Topology::Nodes | Topology::Server | Topology::Clocks | Topology::Update => {
                 let url = supply.as_ref().map(|supply| supply.line.url());
-                let database = url.map_or_else(Database::migrated, Database::make_on);
+                let database = match url {
+                    Some(url) => Database::make_on(url),
+                    None if topology == Topology::Update => Database::make(),
+                    None => Database::migrated(),
+                };
                 let config = impatient(database.configure(config));
                 (NODES, Some(database), Site::unwatched_in(&std::env::temp_dir(), &config))
             }
         };
-        drop(site.cli(&["migrate", "up"]).ok());
-        let mut accounts: Vec<_> =
-            WALLETS.iter().map(|name| site.account(name, "USD", FUNDS.0)).collect();
-        let shared = accounts.last().expect("a wallet").wallet.clone();
-        accounts.push(site.another_key(&shared, "second"));
+        let (update, accounts) = match topology {
+            Topology::Update => {
+                let (update, accounts) = Update::begin(&site, &WALLETS, FUNDS.0);
+                (Some(update), accounts)
+            }
+            Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks => {
+                (None, accounts(&site))
+            }
+        };
         Self {
             fleet: Fleet::of(places),
             topology,
@@ -103,6 +114,7 @@ impl World {
             supply,
             site,
             accounts,
+            update,
             runbook,
             keys: Mutex::default(),
             left: Mutex::default(),
@@ -156,9 +168,17 @@ impl World {
             Moment::After(time) => {
                 self.start_all();
                 work.add(self.plan(dice));
+                if let Some(update) = &self.update {
+                    update.migrate(&self.site);
+                }
                 self.edit_limits(dice);
+                let deposit = self.deposit(dice, victim);
                 // The fault itself, at a moment of its own, without a wait.
                 sleep(time);
+                self.kill(victim, report);
+                // Its caller repeats it at rest, whatever came of it.
+                drop(deposit.and_then(Waiting::try_answer));
+                return;
             }
             Moment::At(step, nth, around) => {
                 // The running process is killed here, and runs again with a step that is armed.
@@ -199,6 +219,15 @@ impl World {
         self.kill(victim, report);
     }
 
+    /// Sends a deposit to a node, whose caller waits for the answer.
+    fn deposit(&self, dice: &mut Dice, place: usize) -> Option<Waiting> {
+        let update = self.update.as_ref()?;
+        let account = &self.accounts[dice.index(self.accounts.len())];
+        let deposit = update.add(dice, &account.wallet);
+        let address = self.fleet.admin_address(place)?;
+        update.request(&deposit, address.port()).try_begin(address)
+    }
+
     /// Removes files beside the database under the gateway that serves it, which folds what it has open into the file.
     fn remove_files(&self, suffixes: &[&str]) {
         for suffix in suffixes {
@@ -227,7 +256,10 @@ impl World {
     pub(super) fn start_all(&self) {
         for place in self.fleet.empty() {
             let env = self.supply.as_ref().map_or_else(Vec::new, |supply| supply.env(place));
-            self.fleet.place(place, self.site.serve_with(&env));
+            let is_old = self.update.as_ref().is_some_and(|update| update.starts_old(place));
+            let gateway =
+                if is_old { self.site.serve_previous() } else { self.site.serve_with(&env) };
+            self.fleet.place(place, gateway);
         }
     }
 
@@ -235,6 +267,9 @@ impl World {
         let Some((gateway, has_flying)) = self.fleet.take(victim) else { return };
         gateway.kill();
         self.cut(Vec::new());
+        if let Some(update) = &self.update {
+            update.end(victim, report);
+        }
         report.kills += 1;
         report.cutting += u32::from(has_flying);
     }
@@ -274,21 +309,31 @@ impl World {
     /// Sends the planned requests, for as long as a gateway serves.
     fn send_all(&self, work: &Work) {
         while let Some(at) = work.next() {
-            let way = self.keys()[at].way();
-            match (self.send(at, way), self.topology) {
+            match (self.send(at, self.way(at)), self.topology) {
                 (SendOutcome::Final, _) => {}
                 // Its caller sends it again at once.
                 (SendOutcome::Again, _) => work.add([at]),
                 // No gateway serves until the next load, or there are others.
                 (SendOutcome::Cut, Topology::File) => return,
-                (SendOutcome::Cut, Topology::Nodes | Topology::Server | Topology::Clocks) => {
-                    work.add([at]);
-                }
+                (
+                    SendOutcome::Cut,
+                    Topology::Nodes | Topology::Server | Topology::Clocks | Topology::Update,
+                ) => work.add([at]),
                 (SendOutcome::TurnedAway, _) => {
                     std::thread::sleep(TURNED_AWAY);
                     work.add([at]);
                 }
             }
+        }
+    }
+
+    /// Form of the next request of a key. In an update a key has one form: the release before does not know newer forms
+    /// of fingerprints, and takes the other form of such a key for another request.
+    pub(super) fn way(&self, at: usize) -> Way {
+        let way = self.keys()[at].way();
+        match self.topology {
+            Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks => way,
+            Topology::Update => Way { is_streamed: at.is_multiple_of(2), ..way },
         }
     }
 
@@ -350,6 +395,16 @@ impl World {
             }
         }
     }
+}
+
+/// A migrated ledger with a funded account for each wallet, and another key of the last one.
+fn accounts(site: &Site) -> Vec<Account> {
+    drop(site.cli(&["migrate", "up"]).ok());
+    let mut accounts: Vec<_> =
+        WALLETS.iter().map(|name| site.account(name, "USD", FUNDS.0)).collect();
+    let shared = accounts.last().expect("a wallet").wallet.clone();
+    accounts.push(site.another_key(&shared, "second"));
+    accounts
 }
 
 /// Nodes that do not wait long for each other.

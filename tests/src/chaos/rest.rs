@@ -1,13 +1,15 @@
 //! Everything is brought to an end by its callers' retries, and checked: the answers, the sums, the
 //! upstream's book and the gateway's own audit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::load::{FUNDS, SendOutcome, World};
 use super::model::Way;
-use super::{Dice, Report, Topology};
+use super::update::Update;
+use super::{Dice, Report, Topology, wait_until};
+use crate::site::text;
 use crate::{PATIENCE, Request};
 
 /// Clients that retry at once.
@@ -23,6 +25,7 @@ impl World {
         self.start_all();
         let all: Vec<usize> = (0..self.keys().len()).collect();
         self.retry(&all);
+        self.repeat_deposits();
         self.check_sums();
         self.check_clocks();
         if let Some(database) = &self.database {
@@ -34,7 +37,7 @@ impl World {
         report.checks += 1;
         let ended = match self.topology {
             Topology::File => self.fleet.take(0),
-            Topology::Nodes | Topology::Server | Topology::Clocks => None,
+            Topology::Nodes | Topology::Server | Topology::Clocks | Topology::Update => None,
         };
         if let Some((gateway, _has_flying)) = ended {
             if dice.one_in(2) {
@@ -63,7 +66,7 @@ impl World {
         let until = Instant::now() + PATIENCE;
         let mut tries = 0;
         while tries < TRIES_MAX && Instant::now() < until {
-            let way = self.keys()[at].way();
+            let way = self.way(at);
             // A client that hung up stays the next time.
             let hang_up = way.hang_up.filter(|_bytes| tries == 0);
             match self.send(at, Way { hang_up, ..way }) {
@@ -78,6 +81,26 @@ impl World {
         panic!("{:?} has no end", self.keys()[at]);
     }
 
+    /// Repeats every deposit on every node: it is one posting.
+    fn repeat_deposits(&self) {
+        let Some(update) = &self.update else { return };
+        for deposit in &update.deposits().clone() {
+            let mut ids = BTreeSet::new();
+            for address in (0..self.fleet.places()).filter_map(|it| self.fleet.admin_address(it)) {
+                let request = update.request(deposit, address.port());
+                // A node that has waited for a lock may turn a request away for now.
+                let is_made = wait_until(PATIENCE, || {
+                    let answer = request.send(address);
+                    assert!([201, 409, 503].contains(&answer.status), "{answer:?}");
+                    answer.status == 201
+                });
+                assert!(is_made, "{deposit:?} is not made at {address}");
+                ids.insert(text(&request.send(address).json(), "id"));
+            }
+            assert_eq!(ids.len(), 1, "{deposit:?} is several postings");
+        }
+    }
+
     /// The wallets have the sums of the callers' answers, to the micro, and no holds.
     fn check_sums(&self) {
         let mut paid: BTreeMap<&str, i64> = BTreeMap::new();
@@ -90,7 +113,9 @@ impl World {
             let wallet = request.send(self.fleet.addresses()[0]).json();
             let paid = paid.get(account.wallet.as_str()).copied().unwrap_or(0);
             assert_eq!(wallet["held_micros"], 0, "{wallet}");
-            assert_eq!(wallet["available_micros"], FUNDS.1 - paid, "paid: {paid}, {wallet}");
+            let update = self.update.as_ref();
+            let funds = FUNDS.1 + update.map_or(0, |it| it.deposited(&account.wallet));
+            assert_eq!(wallet["available_micros"], funds - paid, "paid: {paid}, {wallet}");
         }
     }
 
@@ -113,5 +138,6 @@ impl World {
         report.answers += self.answers.load(Ordering::Relaxed);
         report.turned_away += self.turned_away.load(Ordering::Relaxed);
         report.runs += self.runbook.arrived();
+        report.deposits += self.update.as_ref().map_or(0, Update::count);
     }
 }

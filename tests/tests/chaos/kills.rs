@@ -91,6 +91,13 @@ fn postgres_a_standby_promoted_beside_its_primary_has_everything_that_was_told()
 }
 
 #[test]
+fn postgres_previous_version_replaced_node_by_node_under_load_loses_nothing() {
+    let report = run(plan(6, Moments::All, Topology::Update), |_| {});
+    assert!(report.updated > 0 && report.deposits == 4, "{report:?}");
+    assert!(report.completed > report.unknown, "{report:?}");
+}
+
+#[test]
 fn postgres_clock_of_a_node_an_hour_wrong_changes_nothing() {
     let report = run(plan(3, Moments::Random, Topology::Clocks), |_| {});
     assert_eq!(report.kills, 3);
