@@ -79,7 +79,8 @@ impl Database {
 
     fn like(template: &str, server: String, name: String) -> Self {
         let database = Self { server, name };
-        let make = format!("CREATE DATABASE {} TEMPLATE {template}", database.name);
+        let make =
+            format!("CREATE DATABASE {} TEMPLATE {template} STRATEGY FILE_COPY", database.name);
         drop(database.run("postgres", &make).ok());
         database
     }
@@ -232,7 +233,7 @@ fn template(server: &str) -> String {
         let half = Database::make_on(server.to_owned());
         let site = Site::configured(&half.configure(Config::simulated()));
         drop(site.cli(&["migrate", "up"]).ok());
-        let copy = format!("CREATE DATABASE {name} TEMPLATE {}", half.name);
+        let copy = format!("CREATE DATABASE {name} TEMPLATE {} STRATEGY FILE_COPY", half.name);
         drop(half.run("postgres", &copy).ok());
     }
     name
