@@ -4,6 +4,7 @@
 
 mod boundaries;
 mod cycles;
+mod evidence;
 mod files;
 mod layers;
 mod links;
@@ -61,6 +62,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Vec<Finding>> {
     }
     findings.extend(links::check(&texts, &paths.iter().map(String::as_str).collect()));
     findings.extend(cycles::check(&texts));
+    findings.extend(evidence::check(&texts));
     for (path, text) in &texts {
         findings.extend(files::check(path, text));
         findings.extend(literals::check(path, text));

@@ -40,7 +40,11 @@ impl Database {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("it_{}_{count}", std::process::id());
-        run_on("postgres", &format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")).await;
+        run_on(
+            "postgres",
+            &format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY"),
+        )
+        .await;
         Self { name }
     }
 
