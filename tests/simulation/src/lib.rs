@@ -32,7 +32,7 @@ pub mod store;
 pub mod upstream;
 
 pub use crate::defect::Defect;
-pub use crate::recorder::{Invariant, Recording, StepCounts, Violation};
+pub use crate::recorder::{Invariant, Recording, StepCounts, TracedChange, Violation};
 pub use crate::report::Totals;
 pub use crate::run::{RunPlan, simulate};
 pub use crate::step::Step;

@@ -66,6 +66,21 @@ impl fmt::Display for Violation {
     }
 }
 
+/// Committed change of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TracedChange {
+    /// Transition that it was.
+    pub step: Step,
+    /// True if it was made under the claim of the row's owner.
+    pub is_owners: bool,
+    /// Name of the phase after it.
+    pub phase: &'static str,
+    /// Version after it.
+    pub version: u64,
+    /// Generation after it.
+    pub generation: u64,
+}
+
 /// Counts of steps.
 pub type StepCounts = BTreeMap<Step, u64>;
 
@@ -86,6 +101,7 @@ struct RecorderState {
     /// Trace as text, if it is to be printed.
     kept: Option<Vec<String>>,
     steps: StepCounts,
+    changes: BTreeMap<String, Vec<TracedChange>>,
     violations: Vec<Violation>,
 }
 
@@ -100,6 +116,8 @@ pub struct Recording {
     pub trace: Vec<String>,
     /// Steps that were reached.
     pub steps: StepCounts,
+    /// Changes of each operation in their order.
+    pub changes: BTreeMap<String, Vec<TracedChange>>,
     /// Violations in their order, the first of them.
     pub violations: Vec<Violation>,
     /// Simulated time of the run.
@@ -156,6 +174,11 @@ impl Recorder {
         *self.state().steps.entry(step).or_default() += 1;
     }
 
+    /// Records a committed change of an operation.
+    pub fn change(&self, operation: &str, change: TracedChange) {
+        self.state().changes.entry(operation.to_owned()).or_default().push(change);
+    }
+
     /// Records a violation.
     pub fn violate(&self, invariant: Invariant, text: String) {
         self.note(format_args!("VIOLATION of {invariant}: {text}"));
@@ -177,6 +200,7 @@ impl Recorder {
             lines: state.lines,
             trace: state.kept.clone().into_iter().flatten().collect(),
             steps: state.steps.clone(),
+            changes: state.changes.clone(),
             violations: state.violations.clone(),
             simulated,
         }

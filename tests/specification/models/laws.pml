@@ -122,9 +122,12 @@ inline note_end(o) {
 /* With a name that is a macro itself. */
 #define judge_named(law) judge(law)
 
-/* All laws, or one of them with -DONLY=I2_one_charge; with -DPROBE=T8_LATE the situation is reported as an error. */
+/* All laws, or one of them with -DONLY=I2_one_charge; with -DPROBE=T8_LATE the situation is reported as an error.
+ * trace.pml follows traces instead. */
 inline keep_laws() {
-#ifdef PROBE
+#ifdef TRACE
+  follow_trace();
+#elif defined PROBE
   assert(!(PROBE));
 #elif defined ONLY
   judge_named(ONLY);

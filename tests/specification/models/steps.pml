@@ -7,6 +7,13 @@
 #include "store.pml"
 #include "laws.pml"
 
+/* A trace to follow: nobody goes on once a step has left it. */
+#ifdef TRACE
+#define AS_LONG_AS_IT_FOLLOWS provided (!astray)
+#else
+#define AS_LONG_AS_IT_FOLLOWS
+#endif
+
 /* T7 has its time: the third reopening waits two seconds. */
 #if !defined PER_MINUTE || defined MUTANT_REOPEN_AT_ONCE
 #define IS_IN_TIME(t) true
@@ -95,7 +102,7 @@ inline react(t) {
 }
 
 /* One caller's request, and the task that serves it. */
-proctype Caller(byte t) {
+proctype Caller(byte t) AS_LONG_AS_IT_FOLLOWS {
 end:
   do
   /* Look at the row and judge the claim over it, in the order of T1'. */
@@ -210,7 +217,7 @@ end:
 #endif
 
 /* Reaps, disowns and settles: any process does it, at any moment. */
-proctype Reconciler(byte o) {
+proctype Reconciler(byte o) AS_LONG_AS_IT_FOLLOWS {
 end:
   do
   /* T6: the owner is superseded, its lease is dead, or the deadline has passed. It proves nothing about the run. */
@@ -268,7 +275,7 @@ end:
 }
 
 /* Callers that cancel, retention, and the operator's postings. */
-proctype Operator(byte o) {
+proctype Operator(byte o) AS_LONG_AS_IT_FOLLOWS {
 end:
   do
 #ifdef CANCEL

@@ -167,7 +167,11 @@ bit hung;
 #else
 #define HUNG false
 #endif
-#define RUNNING(t) (!HUNG && up[PROCESS(t)] && task[t].stage != done && task[t].stage != dead && task[t].stage != gone)
+/* Order of callers, for models in which it is fixed. */
+#ifndef IN_TURN
+#define IN_TURN(t) true
+#endif
+#define RUNNING(t) (!HUNG && IN_TURN(t) && up[PROCESS(t)] && task[t].stage != done && task[t].stage != dead && task[t].stage != gone)
 #define TERMINAL(p) ((p) == completed || (p) == refused || (p) == abandoned)
 #define CHARGE(o) MIN(METERED(row[o].author), row[o].hold)
 #define OWNED(t) (row[O(t)].phase == leased && row[O(t)].owner == t)

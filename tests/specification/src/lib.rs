@@ -7,6 +7,7 @@
 //! memory is an error here.
 
 mod report;
+mod trace;
 
 use std::{
     fs, io,
@@ -16,6 +17,7 @@ use std::{
 };
 
 pub use report::{Report, Violation};
+pub use trace::Change;
 
 /// Most memory of a search, in MiB.
 const MEMORY_MAX: u32 = 2_900;
@@ -98,10 +100,20 @@ impl Spin {
         &self,
         folder: &Path,
         model: &str,
-        (definitions, search): (&[String], Search),
+        how: (&[String], Search),
     ) -> Result<Report, CheckError> {
-        let defines = definitions.iter().map(|definition| format!("-D{definition}"));
         let file = self.models.join(model).with_extension("pml");
+        Report::read(&self.explore(folder, &file, how)?)
+    }
+
+    /// Explores the model in a file, and returns whatever the verifier has printed.
+    fn explore(
+        &self,
+        folder: &Path,
+        file: &Path,
+        (definitions, search): (&[String], Search),
+    ) -> Result<String, CheckError> {
+        let defines = definitions.iter().map(|definition| format!("-D{definition}"));
         run(Command::new(&self.program).arg("-a").args(defines).arg(file).current_dir(folder))?;
         let memory = format!("-DMEMLIM={MEMORY_MAX}");
         let mut compiler = Command::new("gcc");
@@ -111,13 +123,12 @@ impl Spin {
         let depth = format!("-m{DEPTH_MAX}");
         let mut verifier = Command::new(folder.join("pan"));
         verifier.current_dir(folder);
-        let output = run(match search {
+        run(match search {
             Search::Whole => verifier.arg(depth),
             // A small table at first: most of these searches end soon.
             Search::Shortest => verifier.arg("-w20"),
             Search::Cycles => verifier.args([&depth, "-a", "-f"]),
-        })?;
-        Report::read(&output)
+        })
     }
 }
 

@@ -233,6 +233,7 @@ impl Store {
         let outcome = facts.outcome(&verdict);
         self.recorder.note(format_args!("n{}: {name} {} {outcome}", process.slot, label(change)));
         facts.steps(&verdict).into_iter().for_each(|step| self.reach(step));
+        facts.traced(&verdict).into_iter().for_each(|traced| self.recorder.change(name, traced));
         if let (Ok(_), Some(after)) = (&verdict, &after) {
             judge_row(&self.recorder, name, before.as_ref(), after);
         }

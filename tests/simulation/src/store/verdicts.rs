@@ -7,6 +7,7 @@ use holdfast_domain::operation::{Effect, Lease, Node, Operation, Phase, Receipt,
 use holdfast_domain::ports::CommitError;
 use holdfast_domain::{ClaimId, Timestamp};
 
+use crate::recorder::TracedChange;
 use crate::step::Step;
 
 /// True for T1 and T7.
@@ -92,6 +93,19 @@ impl WriteFacts<'_> {
                 | CommitError::Uncertain(_),
             ) => Vec::new(),
         }
+    }
+
+    /// The change as the trace of its operation keeps it; `None` if it was not written.
+    pub(super) fn traced(&self, verdict: &Result<Receipt, CommitError>) -> Option<TracedChange> {
+        let (receipt, row) = (verdict.as_ref().ok()?, self.after?);
+        let owner = self.before.map(|before| before.owner.claim);
+        Some(TracedChange {
+            step: self.transition(),
+            is_owners: owner.is_some() && owner == self.change.claim,
+            phase: row.phase.label(),
+            version: receipt.version.get().into(),
+            generation: row.generation.into(),
+        })
     }
 
     fn transition(&self) -> Step {

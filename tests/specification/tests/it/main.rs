@@ -9,6 +9,7 @@
 
 mod models;
 mod page;
+mod traces;
 
 use std::{env, path::Path};
 
