@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Kinds of chaos, and the default number of runs of each.
-const KINDS: [(&str, u32); 11] = [
+const KINDS: [(&str, u32); 12] = [
     ("file", 200),
     ("nodes", 60),
     ("server", 24),
@@ -25,6 +25,7 @@ const KINDS: [(&str, u32); 11] = [
     ("matrix", 288),
     ("racers", 1_000),
     (HISTORIES, 200),
+    ("node-histories", 60),
     (SIDECAR, 500),
     (CHAIN, 300),
     (BALANCER, 20),

@@ -57,15 +57,17 @@ usage: cargo xtask <command>
   clients             drive the gateway with every client of docs/how-to/connect-a-framework.md, directly and through
                       the sidecar
   chaos               all that the next one can do, then the fuzz targets
-  chaos [--on file|nodes|server|clocks|update|matrix|racers|histories|sidecar|chain|balancer]
+  chaos [--on file|nodes|server|clocks|update|matrix|racers|histories|node-histories|
+               sidecar|chain|balancer]
         [--kills N] [--seed S]
                       kill gateways under load and check what is left: one on a file (which
                       is meant where --on is left out), three on a database, their database
-                      server, or one at each step in every way; clocks are set wrong too, update
-                      replaces nodes of the release before under kills, and
+                      server, or one at each step in every way; clocks are set wrong too,
+                      update replaces nodes of the release before under kills, and
                       racers are 64 callers of one key, again and again; histories records
-                      what callers see and judges the file by a model; sidecar cuts the
-                      connections of calls without keys, and kills what they go through;
+                      what callers see and judges the file by a model, node-histories of
+                      three nodes; sidecar cuts the connections of calls without keys, and
+                      kills what they go through;
                       chain does so with calls through a gateway behind a gateway;
                       balancer replaces gateways under load, and kills none
   chaos --fuzz [--seconds N]

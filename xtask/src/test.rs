@@ -146,7 +146,7 @@ pub(crate) fn run(workspace: &Workspace, named: &[String]) -> Result<bool> {
     print_line(&format!("build: {}", spell(started.elapsed())))?;
     let server = match wanted
         .iter()
-        .any(|(name, _)| [STORE, EMBED, CONSOLE, END_TO_END, BENCH].contains(name))
+        .any(|(name, _)| [STORE, EMBED, CONSOLE, END_TO_END, HISTORIES, BENCH].contains(name))
     {
         // Only after the build: it would stand idle for as long as that takes.
         true if is_built => server(&mut notes)?,
@@ -366,12 +366,18 @@ impl TestWorld<'_> {
         let Some(gateway) = gateway::build(self.workspace, gateway::Profile::Dev)? else {
             return Ok(TestRun::not_run());
         };
-        let env = [
+        let mut env = vec![
             ("HOLDFAST_BIN", gateway),
             ("HOLDFAST_HISTORIES", self.workspace.target.join(HISTORIES)),
             ("NEXTEST_SUCCESS_OUTPUT", "immediate".into()),
         ];
-        self.runner.run_some((&[package], Some(&format!("{HISTORIES}_"))), &env, &[])
+        let mut skip = Vec::new();
+        match self.server {
+            Some(server) => env.extend(server.env()),
+            // The closing lines have its reason already.
+            None => skip.push(format!("{POSTGRES}_")),
+        }
+        self.runner.run_some((&[package], Some(&format!("{HISTORIES}_"))), &env, &skip)
     }
 
     /// The console's own suite: a part of the end-to-end tests, with the machine for itself.

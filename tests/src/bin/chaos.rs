@@ -7,7 +7,7 @@ use std::time::Instant;
 use holdfast_tests::Reply;
 use holdfast_tests::chaos::chain::chain;
 use holdfast_tests::chaos::cuts::{Deaths, cut};
-use holdfast_tests::chaos::histories::{FAULTS, Recording, folder};
+use holdfast_tests::chaos::histories::{self, FAULTS, Recording, folder};
 use holdfast_tests::chaos::matrix::{shuffled, try_cells};
 use holdfast_tests::chaos::racers::Track;
 use holdfast_tests::chaos::{Moments, Plan, Topology, run};
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let Some(seed) = act(&arguments, started) else {
         println!(
-            "usage: chaos file|nodes|server|clocks|update|matrix|racers|histories|FAULT|sidecar|chain|balancer N SEED"
+            "usage: chaos file|nodes|server|clocks|update|matrix|racers|histories|node-histories|FAULT|sidecar|chain|balancer N SEED"
         );
         return ExitCode::from(2);
     };
@@ -66,10 +66,12 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
                 println!("{:>5} s: {done:>6} cells, all in order", started.elapsed().as_secs());
             });
         }
-        "histories" => judge(Recording { seed, kills: count, fault: None }),
+        "histories" => judge(Recording::unbroken(seed, count, histories::Topology::File)),
+        "node-histories" => judge(Recording::unbroken(seed, count, histories::Topology::Nodes)),
         fault => {
             let fault = FAULTS.into_iter().find(|name| *name == fault)?;
-            judge(Recording { seed, kills: count, fault: Some(fault) });
+            let topology = histories::Topology::File;
+            judge(Recording { seed, kills: count, fault: Some(fault), topology });
         }
     }
     Some(seed)

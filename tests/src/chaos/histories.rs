@@ -31,6 +31,15 @@ pub const FAULTS: [&str; 12] = [
     "run_before_claim",
 ];
 
+/// Gateways of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topology {
+    /// One on a SQLite file.
+    File,
+    /// Three on a PostgreSQL database.
+    Nodes,
+}
+
 /// What is recorded.
 #[derive(Debug, Clone)]
 pub struct Recording {
@@ -40,9 +49,17 @@ pub struct Recording {
     pub kills: u32,
     /// The guard that is switched off.
     pub fault: Option<&'static str>,
+    /// Gateways and their database.
+    pub topology: Topology,
 }
 
 impl Recording {
+    /// A history of gateways with all of their guards.
+    #[must_use]
+    pub const fn unbroken(seed: u64, kills: u32, topology: Topology) -> Self {
+        Self { seed, kills, fault: None, topology }
+    }
+
     /// Records a history into a file of this folder, and judges it.
     ///
     /// # Panics
@@ -50,7 +67,11 @@ impl Recording {
     /// If the file cannot be written, or is not a history.
     #[must_use]
     pub fn judge_in(&self, folder: &Path) -> (PathBuf, Report) {
-        let name = self.fault.unwrap_or("unbroken");
+        let name = match (self.fault, self.topology) {
+            (Some(fault), _) => fault,
+            (None, Topology::File) => "unbroken",
+            (None, Topology::Nodes) => "nodes",
+        };
         let path = folder.join(format!("{name}-{}.jsonl", self.seed));
         let path = Load::new(self, &path).record();
         let report = check_file(&path).expect("a history");

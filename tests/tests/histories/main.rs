@@ -9,12 +9,14 @@
 )]
 
 use history_checker::{Counts, Report, Rule};
-use holdfast_tests::chaos::histories::{FAULTS, Recording, folder};
+use holdfast_tests::chaos::histories::{FAULTS, Recording, Topology, folder};
 
 /// Any other will do as well; this one makes a failure come back.
 const SEED: u64 = 20_261_129;
 /// Gateways of a history that are killed.
 const KILLS: u32 = 6;
+/// The same of nodes: after each kill the others wait for the lease of the dead one.
+const NODE_KILLS: u32 = 4;
 /// Sizes that the history of an unbroken gateway has at least; a usual one has twice as many. Without them a gateway
 /// that turns every request away would be allowed.
 const RUNS_MIN: usize = 50;
@@ -24,9 +26,16 @@ const BALANCES_MIN: usize = 10;
 /// Faults, and the rules that find them.
 const TABLE: &str = include_str!("../../../docs/reference/histories.md");
 
+const fn kills(topology: Topology) -> u32 {
+    match topology {
+        Topology::File => KILLS,
+        Topology::Nodes => NODE_KILLS,
+    }
+}
+
 /// Records a history and judges it.
-fn judged(fault: Option<&'static str>) -> Report {
-    let recording = Recording { seed: SEED, kills: KILLS, fault };
+fn judged(fault: Option<&'static str>, topology: Topology) -> Report {
+    let recording = Recording { seed: SEED, kills: kills(topology), fault, topology };
     let (path, report) = recording.judge_in(&folder());
     println!("{}: {report}: {}", fault.unwrap_or("unbroken"), path.display());
     for violation in report.violations.iter().take(3) {
@@ -37,10 +46,19 @@ fn judged(fault: Option<&'static str>) -> Report {
 
 #[test]
 fn histories_of_the_unbroken_gateway_are_allowed() {
-    let Report { counts, violations } = judged(None);
+    check_allowed(Topology::File);
+}
+
+#[test]
+fn postgres_histories_of_three_nodes_are_allowed() {
+    check_allowed(Topology::Nodes);
+}
+
+fn check_allowed(topology: Topology) {
+    let Report { counts, violations } = judged(None, topology);
     assert!(violations.is_empty(), "the contract does not allow it");
     let Counts { runs, charged, balances, kills, .. } = counts;
-    assert_eq!(u32::try_from(kills), Ok(KILLS));
+    assert_eq!(u32::try_from(kills), Ok(self::kills(topology)));
     assert!(runs >= RUNS_MIN, "{runs} runs");
     assert!(charged >= CHARGED_MIN, "{charged} keys charged");
     assert!(balances >= BALANCES_MIN, "{balances} balances read");
@@ -52,7 +70,7 @@ macro_rules! found {
         $(
             #[test]
             fn $test() {
-                let report = judged(Some($fault));
+                let report = judged(Some($fault), Topology::File);
                 let is_found = report.violations.iter().any(|it| it.rule == Rule::$rule);
                 assert!(is_found, "the rule {} has not noticed", Rule::$rule);
             }

@@ -1,5 +1,6 @@
 //! The load of a history: callers with keys, new ones and old ones, some twice at once, some with another request, and
-//! an operator who deposits and refunds, until the gateway is killed under them; again and again.
+//! an operator who deposits and refunds, until a gateway is killed under them; again and again. One gateway serves a
+//! file, or three serve a database and each call goes to any of them.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
@@ -9,18 +10,22 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::Recording;
 use super::key::{Key, Way, api_key};
 use super::recorder::{Recorder, answer, digest};
+use super::{Recording, Topology};
 use crate::chaos::Dice;
+use crate::chaos::fleet::Fleet;
 use crate::chaos::heard::{Delivery, WholeAnswer};
 use crate::chaos::load::impatient;
 use crate::chaos::model::{Does, Orders};
+use crate::postgres::Database;
 use crate::upstream::{ArrivedRequest, Judge};
 use crate::{Account, Config, Reply, Request, Site, Upstream};
 
 /// Callers at once.
 const CLIENTS: u32 = 6;
+/// Gateways on a database.
+const NODES: usize = 3;
 /// Keys that a round adds.
 const NEW_KEYS: usize = 16;
 /// One of so many ended keys is called again.
@@ -65,6 +70,10 @@ enum Next {
 /// A folder, its accounts, and every key that was used in it.
 #[derive(Debug)]
 pub(super) struct Load {
+    /// Ends before what it works on.
+    fleet: Fleet,
+    topology: Topology,
+    _database: Option<Database>,
     site: Site,
     accounts: Vec<Account>,
     keys: Mutex<Vec<Key>>,
@@ -81,10 +90,18 @@ pub(super) struct Load {
 
 impl Load {
     pub(super) fn new(recording: &Recording, path: &Path) -> Self {
-        let Recording { seed, kills, fault } = *recording;
+        let Recording { seed, kills, fault, topology } = *recording;
         let recorder = Arc::new(Recorder::create(path, fault.unwrap_or("unbroken"), seed));
         let upstream = upstream(&recorder);
         let config = impatient(Config::upstream(&upstream));
+        let (places, database, config) = match topology {
+            Topology::File => (1, None, config),
+            Topology::Nodes => {
+                let database = Database::make();
+                let config = database.configure(config);
+                (NODES, Some(database), config)
+            }
+        };
         let site = Site::unwatched_in(&std::env::temp_dir(), &config);
         let site = match fault {
             Some(fault) => site.with_fault(fault),
@@ -92,6 +109,9 @@ impl Load {
         };
         drop(site.cli(&["migrate", "up"]).ok());
         let mut load = Self {
+            fleet: Fleet::of(places),
+            topology,
+            _database: database,
             site,
             accounts: Vec::new(),
             keys: Mutex::default(),
@@ -141,12 +161,14 @@ impl Load {
         for round in 1..=self.kills {
             self.plan();
             let time = Duration::from_millis(self.dice.below(ROUND_MS_MAX));
-            let gateway = self.site.serve();
-            self.run((0, gateway.address()), ROUND_MAX, || {
+            let victim = self.dice.index(self.fleet.places());
+            self.start_all();
+            self.run(ROUND_MAX, || {
                 // The fault itself, at a moment of its own: nothing is waited for.
                 std::thread::sleep(time);
-                gateway.kill();
-                self.recorder.write(&json!({"type": "kill", "node": 0, "at": self.recorder.now()}));
+                self.fleet.take(victim).expect("it runs").0.kill();
+                let at = self.recorder.now();
+                self.recorder.write(&json!({"type": "kill", "node": victim, "at": at}));
             });
             if round % ROUNDS_PER_REST == 0 || round == self.kills {
                 self.rest();
@@ -155,23 +177,30 @@ impl Load {
         self.recorder.finish()
     }
 
+    /// Starts a gateway wherever none runs.
+    fn start_all(&self) {
+        for place in self.fleet.empty() {
+            self.fleet.place(place, self.site.serve());
+        }
+    }
+
     /// Has callers do all there is to do, beside something else, and call again for so long at most.
-    fn run(&self, to: (u32, SocketAddr), most: Duration, beside: impl FnOnce()) {
+    fn run(&self, most: Duration, beside: impl FnOnce()) {
         let until = Instant::now() + most;
         std::thread::scope(|scope| {
             for client in 0..CLIENTS {
-                scope.spawn(move || self.work(client, to, until));
+                scope.spawn(move || self.work(client, until));
             }
             beside();
         });
     }
 
-    fn work(&self, client: u32, (node, address): (u32, SocketAddr), until: Instant) {
+    fn work(&self, client: u32, until: Instant) {
         loop {
             let Some(task) = self.tasks().pop_front() else { return };
             let next = match task {
-                Task::Call(at, way) => self.call(client, (node, address), (at, way)),
-                Task::ReadBalance(at) => self.read_balance(address, at),
+                Task::Call(at, way) => self.call(client, (at, way)),
+                Task::ReadBalance(at) => self.read_balance(at),
                 Task::Deposit(at) => {
                     self.deposit(at, SMALL);
                     Next::Done
@@ -181,12 +210,14 @@ impl Load {
                     Next::Done
                 }
             };
-            match next {
-                Next::Again if Instant::now() < until => self.tasks().push_back(task),
+            match (next, self.topology) {
+                (Next::Again, _) | (Next::Gone, Topology::Nodes) if Instant::now() < until => {
+                    self.tasks().push_back(task);
+                }
                 // A broken gateway may turn a key away for ever.
-                Next::Done | Next::Again => {}
+                (Next::Done | Next::Again, _) | (Next::Gone, Topology::Nodes) => {}
                 // What was not done comes with the next round.
-                Next::Gone => return,
+                (Next::Gone, Topology::File) => return,
             }
         }
     }
@@ -199,7 +230,7 @@ impl Load {
 
     /// Brings every key to its end, then reads the balances.
     fn rest(&mut self) {
-        let gateway = self.site.serve();
+        self.start_all();
         let until = Instant::now() + if self.is_broken { REST_MAX } else { UNBROKEN_REST_MAX };
         loop {
             let open = self.open_keys();
@@ -209,7 +240,7 @@ impl Load {
             let calls =
                 open.into_iter().map(|at| Task::Call(at, Way::any(&mut self.dice).patient()));
             self.tasks = Mutex::new(calls.collect());
-            self.run((0, gateway.address()), REST_MAX, || {});
+            self.run(REST_MAX, || {});
         }
         // A history without final answers contradicts nothing: a gateway that gives none must not be allowed by it.
         let open = self.open_keys();
@@ -221,11 +252,14 @@ impl Load {
         let again = again.into_iter().map(|at| Task::Call(at, Way::any(&mut self.dice).patient()));
         self.tasks = Mutex::new(again.chain([Task::Refund, Task::Deposit(0)]).collect());
         self.rested = to;
-        self.run((0, gateway.address()), REST_MAX, || {});
+        self.run(REST_MAX, || {});
         for at in 0..self.accounts.len() {
-            self.read_balance(gateway.address(), at);
+            self.read_balance(at);
         }
-        if self.dice.one_in(2) { gateway.stop() } else { gateway.kill() }
+        for (gateway, _has_flying) in (0..self.fleet.places()).filter_map(|it| self.fleet.take(it))
+        {
+            if self.dice.one_in(2) { gateway.stop() } else { gateway.kill() }
+        }
     }
 
     /// What the next round does: all keys without an end, new ones, a few old ones, and what else happens.
@@ -258,7 +292,19 @@ impl Load {
         self.tasks = Mutex::new(tasks.into());
     }
 
-    fn call(&self, client: u32, (node, to): (u32, SocketAddr), (at, way): (usize, Way)) -> Next {
+    fn call(&self, client: u32, (at, way): (usize, Way)) -> Next {
+        let Some((node, to)) = self.fleet.board(at, self.recorder.now()) else { return Next::Gone };
+        let next = self.call_at(client, (node, to), (at, way));
+        self.fleet.land(node, at);
+        next
+    }
+
+    fn call_at(
+        &self,
+        client: u32,
+        (node, to): (usize, SocketAddr),
+        (at, way): (usize, Way),
+    ) -> Next {
         let key = self.keys()[at].clone();
         let (body, prompt) = (key.body(way), key.prompt(way));
         let request = Request::completion(&self.accounts[key.account].key, &key.id, body.clone());
@@ -313,8 +359,9 @@ impl Load {
         Next::Done
     }
 
-    fn read_balance(&self, to: SocketAddr, at: usize) -> Next {
+    fn read_balance(&self, at: usize) -> Next {
         let account = &self.accounts[at];
+        let Some(to) = self.fleet.addresses().into_iter().next() else { return Next::Gone };
         let called = self.recorder.now();
         let answer = Request::get("/v1/wallet").bearer(&account.key).try_send(to);
         let returned = self.recorder.now();
