@@ -164,6 +164,16 @@ mod tests {
     }
 
     #[test]
+    fn the_manual_describes_every_column_in_its_order() {
+        let manual = include_str!("../../../../docs/how-to/make-statements-and-reports.md");
+        let (_, section) = manual.split_once("\n## Columns of the accountant's file\n").unwrap();
+        let (table, _) = section.split_once("\n\n| `kind` | sign of `amount`").unwrap();
+        let rows = table.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+        let columns: Vec<_> = rows.map(|(column, _)| column).collect();
+        assert_eq!(columns, COLUMNS);
+    }
+
+    #[test]
     fn json_lines_have_the_names_as_they_are_and_the_count_last() {
         let rows = LedgerFileRows { format: FileFormat::JsonLines };
         assert_eq!(rows.head(), "");
