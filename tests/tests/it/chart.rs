@@ -17,9 +17,13 @@ use crate::check::{check_completion, until};
 use crate::compose::grace_period;
 
 /// Values that switch on what is off by itself.
-const EVERYTHING: [&str; 16] = [
+const EVERYTHING: [&str; 20] = [
     "--set",
     "serviceMonitor.enabled=true",
+    "--set",
+    "prometheusRule.enabled=true",
+    "--set",
+    "prometheusRule.runbookBase=https://git.example.com/holdfast/",
     "--set-json",
     r#"networkPolicy.adminFrom=[{"namespaceSelector":{"matchLabels":{"name":"monitoring"}}}]"#,
     "--set",
@@ -38,29 +42,33 @@ const EVERYTHING: [&str; 16] = [
 /// A delay that a test can wait for.
 const SHORT_DELAY: [&str; 2] = ["--set", "drain.delaySeconds=6"];
 const SECRETS: &str = "/run/secrets/holdfast";
+const RESTORE_PAGE: &str = include_str!("../../../docs/how-to/back-up-and-restore.md");
+
+/// The verdict of Kubernetes' schemas on these objects.
+fn judge(text: &str) -> Ran {
+    let site = Site::empty();
+    site.write("objects.yaml", text);
+    let python = std::env::var_os("HOLDFAST_TEST_PYTHON");
+    let python = python.expect("HOLDFAST_TEST_PYTHON: `cargo xtask test tests` sets it");
+    let mut python = Command::new(python);
+    python.args(["-m", "kubernetes_validate", "--strict", "--quiet"]);
+    Ran::of(python.arg(site.path("objects.yaml")))
+}
 
 #[test]
 fn helm_renders_objects_that_kubernetes_takes() {
-    let site = Site::empty();
-    site.write("rendered.yaml", &rendered(&EVERYTHING));
-    let judge = |file: &str| {
-        let python = std::env::var_os("HOLDFAST_TEST_PYTHON");
-        let python = python.expect("HOLDFAST_TEST_PYTHON: `cargo xtask test tests` sets it");
-        let mut python = Command::new(python);
-        python.args(["-m", "kubernetes_validate", "--strict", "--quiet"]).arg(site.path(file));
-        Ran::of(&mut python)
-    };
-    let judged = judge("rendered.yaml");
+    let judged = judge(&rendered(&EVERYTHING));
     assert_eq!(judged.code, Some(0), "{judged:?}");
-    // The monitor is of the Prometheus operator, and in no schema of Kubernetes; nothing else is unknown.
-    let said = format!("{}{}", judged.stdout, judged.stderr);
-    assert_eq!(said.matches("find schema").count(), 1, "{said}");
-    assert!(said.contains("kind ServiceMonitor"), "{said}");
+    // Two are of the Prometheus operator, and in no schema of Kubernetes; nothing else is unknown.
+    let output = format!("{}{}", judged.stdout, judged.stderr);
+    assert_eq!(output.matches("find schema").count(), 2, "{output}");
+    for kind in ["ServiceMonitor", "PrometheusRule"] {
+        assert!(output.contains(&format!("kind {kind}")), "{output}");
+    }
     // A field of another name is refused.
     let wrong =
         rendered(&EVERYTHING).replace("terminationGracePeriodSeconds", "gracePeriodSeconds");
-    site.write("wrong.yaml", &wrong);
-    assert_eq!(judge("wrong.yaml").code, Some(1));
+    assert_eq!(judge(&wrong).code, Some(1));
 }
 
 #[test]
@@ -107,6 +115,26 @@ fn helm_objects_name_each_other_and_no_secret() {
         );
     }
     assert!(objects.iter().all(|it| it["kind"] != "Secret"), "secrets are made elsewhere");
+}
+
+#[test]
+fn helm_alerts_are_those_of_the_rules_with_the_full_address_of_their_sections() {
+    let rules = include_str!("../../../deploy/prometheus/rules.yml");
+    let rendered_rules = |options: &[&str]| {
+        let objects = objects(&rendered(options));
+        object(&objects, "PrometheusRule", "shop-holdfast")["spec"].clone()
+    };
+    let plain = rendered_rules(&["--set", "prometheusRule.enabled=true"]);
+    assert_eq!(plain, objects(rules)[0]);
+    let based = rendered_rules(&EVERYTHING);
+    let alerts = based["groups"][0]["rules"].as_array().unwrap();
+    assert_eq!(alerts.len(), rules.matches("- alert: ").count());
+    let base = "https://git.example.com/holdfast/docs/how-to/respond-to-alerts.md#holdfast";
+    for alert in alerts {
+        let runbook = alert["annotations"]["runbook_url"].as_str().unwrap();
+        assert!(runbook.starts_with(base), "{runbook}");
+    }
+    assert!(!rendered(&[]).contains("PrometheusRule"));
 }
 
 #[test]
@@ -236,6 +264,32 @@ fn postgres_helm_a_missing_credential_ends_an_upgrade_before_its_migration() {
 }
 
 #[test]
+fn postgres_helm_the_job_of_the_manual_declares_a_restore_as_a_gateway_of_the_release() {
+    let upstream = Upstream::start(Reply::saying("Good day"));
+    let world = World::new(&upstream, &[]);
+    let objects_of_release = objects(&rendered(&[]));
+    let gateway = &object(&objects_of_release, "Deployment", "shop-holdfast")["spec"];
+    let gateway = &gateway["template"]["spec"];
+    let (_, below) = RESTORE_PAGE.split_once("```yaml\n").unwrap();
+    let (job, _) = below.split_once("```").unwrap();
+    assert_eq!(judge(job).code, Some(0), "{:?}", judge(job));
+    // The page has the names of a release `holdfast`, the tests render `shop`.
+    let job = job.replace("configMap: { name: holdfast }", "configMap: { name: shop-holdfast }");
+    let job = &objects(&job)[0]["spec"]["template"]["spec"];
+    for member in ["securityContext", "automountServiceAccountToken", "volumes"] {
+        assert_eq!(job[member], gateway[member], "{member}");
+    }
+    let container = &job["containers"][0];
+    for member in ["env", "securityContext", "volumeMounts"] {
+        assert_eq!(container[member], world.container[member], "{member}");
+    }
+    let declared = Ran::of(world.site.command().args(words(&container["args"]))).ok();
+    assert!(declared.contains("unknown_until"), "{declared}");
+    let verified = world.site.cli(&["ledger", "verify"]).ok();
+    assert!(verified.contains("unknown request keys are refused until"), "{verified}");
+}
+
+#[test]
 fn helm_gives_a_new_pod_before_it_takes_an_old_one() {
     let objects = objects(&rendered(&[]));
     let spec = &object(&objects, "Deployment", "shop-holdfast")["spec"];
@@ -291,6 +345,7 @@ fn helm_refuses_a_value_of_another_form_by_its_place() {
         ("drian.seconds=3", "drian"),
         ("service.port=0", "/service/port"),
         ("serviceMonitor.interval=30", "/serviceMonitor/interval"),
+        ("prometheusRule.runbookBase=https://git.example.com", "/prometheusRule/runbookBase"),
         ("server.corsOrigins={https://a.example.com/path}", "/server/corsOrigins/0"),
     ] {
         let refused = try_rendered(&["--set", value]);
