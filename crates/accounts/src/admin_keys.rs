@@ -162,6 +162,6 @@ fn refuse_beyond(principal: &Principal, ends_at: Option<Timestamp>) -> Result<()
     if !is_beyond {
         return Ok(());
     }
-    let message = "nobody grants beyond their own end: name an end that is no later than it";
+    let message = "no grant lasts longer than its grantor: set an end that is not later than yours";
     Err(AccountsError::Invalid { field: "ends_at", message: message.to_owned() })
 }

@@ -35,7 +35,7 @@ use crate::{
 pub struct KeyOrder {
     /// Name for people; generated if it is missing.
     pub name: Option<Name>,
-    /// Id that an outer system has for it; unique within the wallet.
+    /// Id in another system, such as your customers' database; unique within the wallet.
     pub external_id: Option<ExternalId>,
     /// Grant: all that it may do, and until when.
     pub grant: Grant,

@@ -73,7 +73,7 @@ pub enum AccountsError {
     #[error("there is no such {0}")]
     NotFound(ResourceKind),
     /// Several resources have the name.
-    #[error("more than one {0} has this name: use an id, or say which wallet")]
+    #[error("more than one {0} has this name: use an id, or name the wallet")]
     Ambiguous(ResourceKind),
     /// A value that cannot stand.
     #[error("{message}")]
@@ -88,7 +88,8 @@ pub enum AccountsError {
     Refused(AccountRefusal),
     /// Too much was made for one wallet within a minute, in this process.
     #[error(
-        "too much was made for this wallet within a minute: send the same request again after {retry_after} s"
+        "too many resources were created for this wallet within a minute: send the same request \
+        again after {retry_after} s"
     )]
     TooManyCreations {
         /// Seconds until there is room for the request.

@@ -414,7 +414,7 @@ impl Accounts {
         if request.reason.is_none() {
             return Err(AccountsError::Invalid {
                 field: "reason",
-                message: format!("say why: {use_case} wants a reason"),
+                message: format!("{use_case} requires a reason"),
             });
         }
         Ok(())

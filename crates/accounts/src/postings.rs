@@ -232,7 +232,6 @@ fn posting(
     let id = PostingId::from_bytes(request.key.to_bytes());
     Posting::new(id, wallet, kind, amount).map_err(|BadPosting| AccountsError::Invalid {
         field: "amount_micros",
-        message: "a deposit or refund is of more than nothing, an adjustment not of nothing"
-            .to_owned(),
+        message: "a deposit or refund is above zero, and an adjustment is not zero".to_owned(),
     })
 }

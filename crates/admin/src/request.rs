@@ -330,7 +330,7 @@ fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         let inner = error.inner();
         if inner.is_data() {
             let param = named(&error.path().to_string(), inner);
-            Problem::invalid(param, format!("The body cannot stand: {inner}."))
+            Problem::invalid(param, format!("The body is not valid: {inner}."))
         } else {
             Problem::with_message(Code::InvalidJson, format!("The body is not JSON: {inner}."))
         }

@@ -49,7 +49,7 @@ pub use self::webhook::{Webhook, WebhookChange, WebhookVerb};
 use crate::failure::{CommandFailure, Result};
 
 const AFTER_HELP: &str = "\
-Without a command it serves. Without a configuration file it runs on what is built in: SQLite in \
+Without a command it serves. Without a configuration file it runs on the embedded default: SQLite in \
 ./holdfast-data/, the simulated provider as holdfast/sim-1 and holdfast/sim-tools, on port 8080 of this machine.
 
 HOLDFAST_CONFIG names the configuration file unless --config does. HOLDFAST_LISTEN, HOLDFAST_ADMIN_LISTEN \
@@ -98,8 +98,8 @@ pub enum Command {
 /// Commands that the process itself runs: serving, and the check before it.
 #[derive(Debug, Subcommand)]
 pub enum ProcessCommand {
-    /// Serve the API until SIGTERM or SIGINT, then let running operations finish; SIGHUP, or a change of
-    /// the configuration file, has it read again
+    /// Serve the API until SIGTERM or SIGINT, then let running operations finish; SIGHUP, or a change of the
+    /// configuration file, reloads it
     Serve {
         /// Serve a SQLite file although its ledger was copied to a server: only after that copy was given up, because
         /// two databases that both serve sell the same balance twice
@@ -108,8 +108,8 @@ pub enum ProcessCommand {
     },
     /// Serve local clients: give each chat completion a request key, and repeat failed calls under it
     ///
-    /// A client that cannot make request keys uses the sidecar's address with /v1 as its base URL, and its own API
-    /// key. There is no configuration file.
+    /// A client that cannot create request keys uses the sidecar's address with /v1 as its base URL, and its own
+    /// API key. There is no configuration file.
     Sidecar(Box<Sidecar>),
     /// Check the configuration and report every mistake with its file and line
     CheckConfig(ConfigChecks),
@@ -118,7 +118,7 @@ pub enum ProcessCommand {
 /// Commands of the files and the database of an installation on this machine.
 #[derive(Debug, Subcommand)]
 pub enum MaintenanceCommand {
-    /// Prepare the database for this version, or take a step back
+    /// Create and upgrade the tables, revert a migration, or copy the ledger to PostgreSQL
     #[command(subcommand)]
     Migrate(Migrate),
     /// Copy the database file as it is at one moment, with the server secret, also while it is served
@@ -161,10 +161,10 @@ pub enum AdminCommand {
     /// Keys of the administration, for people and programs that run the service
     #[command(subcommand)]
     AdminKey(AdminKey),
-    /// People who administer in a browser, and what they may
+    /// People who sign in to the console, and their roles
     #[command(subcommand)]
     Person(Person),
-    /// Paid operations: what became of a request key
+    /// Paid operations, one for each request key
     #[command(subcommand)]
     Operation(Operation),
     /// Usage and charges
@@ -182,9 +182,9 @@ pub enum AdminCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum Migrate {
-    /// Apply every missing migration; makes the database if there is none
+    /// Apply every missing migration; creates the database if none exists
     Up,
-    /// Take the last migration back, WITH ALL DATA in the tables that it made
+    /// Revert the last migration, WITH ALL DATA in the tables that it created
     Down {
         /// Delete the wallets, API keys and operations in them for good
         #[arg(long)]
@@ -196,7 +196,6 @@ pub enum Migrate {
     /// `migrate up` has prepared; afterwards only the copy is served
     Copy {
         /// Database of the copy: postgres://OWNER@HOST/DATABASE?sslmode=verify-full, with the password of PGPASSWORD
-        /// or of the password file
         #[arg(long, value_name = "URL")]
         to: String,
     },

@@ -92,7 +92,7 @@ impl FileOutput {
             if error.downcast_ref().is_some_and(is_pipe) {
                 return CommandFailure::NobodyReads;
             }
-            let error = error.context("the export was interrupted: what was written is incomplete");
+            let error = error.context("the export was interrupted: the file is incomplete");
             return CommandFailure::Failed(error);
         };
         // A rename that was not made durable has freed the name, which may be another command's by now.

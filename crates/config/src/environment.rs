@@ -34,6 +34,13 @@ pub fn proxies() -> Result<Proxies, (&'static str, BadProxy)> {
     Proxies::read(&process)
 }
 
+/// Password of a database whose URL on a command line has none, so that no list of processes shows it: that of
+/// PostgreSQL's own tools, `PGPASSWORD`.
+#[must_use]
+pub fn database_password() -> Option<String> {
+    overriding(&process, "PGPASSWORD")
+}
+
 /// True if the operator allows core dumps, to look for a fault: `HOLDFAST_CORE_DUMPS=1`.
 #[must_use]
 pub fn allows_core_dumps() -> bool {

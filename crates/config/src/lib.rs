@@ -42,7 +42,7 @@ pub use crate::change::Change;
 pub use crate::config::{Config, load, load_again, load_for};
 pub use crate::console::{ConsoleConfig, HoldersConfig};
 pub use crate::document::{Mistake, SecretUse};
-pub use crate::environment::{allows_core_dumps, arguments, proxies};
+pub use crate::environment::{allows_core_dumps, arguments, database_password, proxies};
 pub use crate::error::BadConfig;
 pub use crate::exposure::SecretExposure;
 pub use crate::listen::ListenAddress;

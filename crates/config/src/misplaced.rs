@@ -27,7 +27,7 @@ pub(crate) fn refuse_misplaced(table: &ConfigTable<'_>) {
     for key in OWN_KEYS {
         table.refuse(
             key,
-            "belongs to [[models]], but stands below a table of the model and is read as that table's: \
+            "belongs to [[models]], but is below a table of the model and is read as that table's: \
              move it up, right below [[models]]",
         );
     }

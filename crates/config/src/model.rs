@@ -404,14 +404,14 @@ fn route(table: &ConfigTable<'_>, providers: &Providers<'_>) -> Option<Route> {
         }
         Some(name)
     });
-    let model = table.required("model", "model = \"NAME\", what the provider calls it");
+    let model = table.required("model", "model = \"NAME\", the provider's name of it");
     let model = model.and_then(|field| {
         let model = field.text()?;
         // A provider with a mistake has no kind here: its models cannot be checked, and need not
         // be.
         let kind = provider.and_then(|name| providers.get(name)?.as_ref());
         if model.is_empty() {
-            field.mistake("is empty: write what the provider calls the model");
+            field.mistake("is empty: write the provider's name of the model");
         } else if matches!(kind, Some(ProviderKind::Simulated))
             && !Simulator::MODELS.contains(&model)
         {

@@ -47,8 +47,8 @@ pub enum BadPlace {
     #[error("--server and --config are two places: give one of them")]
     BothFlags,
     #[error(
-        "{SERVER_VARIABLE} and {FILE_VARIABLE} are both set, and this command would not know which book \
-         you mean: unset one of them, or give --server or --config"
+        "{SERVER_VARIABLE} and {FILE_VARIABLE} are both set, so that the ledger is ambiguous: unset one \
+         of them, or give --server or --config"
     )]
     BothVariables,
     #[error("{0} is {1}")]
@@ -60,7 +60,7 @@ pub enum BadPlace {
     Plain(PlaceSource),
     #[error(
         "there is no admin key: set {KEY_VARIABLE}, or {KEY_FILE_VARIABLE} to a file with one; \
-         `holdfast admin-key issue` beside the database makes the first"
+         `holdfast admin-key issue` with direct database access creates the first"
     )]
     NoKey,
     #[error("{KEY_VARIABLE} and {KEY_FILE_VARIABLE} are both set: unset one of them")]

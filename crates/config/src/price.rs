@@ -44,8 +44,8 @@ pub(crate) fn prices(
     {
         let first = spell_moment(first);
         table.mistake(format!(
-            "no price of the model is in force yet, the first begins at {first}: until then nobody could \
-             call it; add a price with an earlier effective_from"
+            "no price of the model is in force yet, the first begins at {first}: until then no \
+            caller could use it; add a price with an earlier effective_from"
         ));
     }
     prices

@@ -40,8 +40,8 @@ const LISTED_MIN: Duration = UNLISTED_KEPT;
 const KEPT_MAX: Duration = Duration::from_secs(87_600 * 3_600);
 /// End of the message for a PostgreSQL database without `server.secrets`, which its nodes must
 /// share.
-pub(crate) const NEEDS_SECRETS: &str = "for PostgreSQL, where `server.secrets` is required: make a \
-    secret with `openssl rand -hex 32`, and give the same one to every node";
+pub(crate) const NEEDS_SECRETS: &str = "for PostgreSQL, where `server.secrets` is required: create \
+    a secret with `openssl rand -hex 32`, and give the same one to every node";
 /// A heartbeat may fail twice before the lease ends.
 const HEARTBEATS_PER_LEASE: u32 = 3;
 
@@ -203,7 +203,7 @@ fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
             if server_secret.is_err() {
                 let least = ServerSecret::LEN_MIN;
                 item.mistake(format_args!(
-                    "has a secret of fewer than {least} bytes: make one with `openssl rand -hex 32`"
+                    "has a secret of fewer than {least} bytes: create one with `openssl rand -hex 32`"
                 ));
             }
             server_secret.ok()
@@ -212,7 +212,7 @@ fn secrets(field: &Field<'_>) -> Option<Vec<ServerSecret>> {
     // An empty array reads as "no secrets", but would mean "create one": the operator has to choose.
     if field.value.as_array().is_some_and(|items| items.is_empty()) {
         field.mistake(
-            "is empty: name a secret, or remove the key to have one made beside the database",
+            "is empty: name a secret, or remove the key to have one created next to the database",
         );
     }
     Some(secrets)
@@ -230,7 +230,7 @@ pub(crate) fn admin(table: &ConfigTable<'_>) -> Option<AdminConfig> {
             return Some(token);
         }
         field.mistake(
-            "must be at least 16 visible ASCII characters: make one with `openssl rand -hex 32`",
+            "must be at least 16 visible ASCII characters: create one with `openssl rand -hex 32`",
         );
         None
     });
@@ -292,7 +292,8 @@ pub(crate) fn keep_apart(listeners: [Option<ListenerRow<'_, '_>>; 4]) {
         let taken = given.iter().take(at).find(is_taken);
         if let Some((other_name, other, _)) = taken.filter(|_taken| own.first().port() != 0) {
             table.mistake(format!(
-                "`{name}` is where {other_name} ({other}) is: write another port, each has a listener of \
+                "`{name}` has the address of {other_name} ({other}): write another port, each has \
+                a listener of \
                  its own"
             ));
         }

@@ -144,7 +144,7 @@ fn simulated(table: &ConfigTable<'_>) -> Option<ProviderKind> {
         // unknown.
         if let Some(field) = table.field(key) {
             field.mistake(
-                "means nothing to the simulated provider, which reaches nobody: remove it",
+                "has no effect on the simulated provider, which connects to no provider: remove it",
             );
             kind = None;
         }
@@ -262,7 +262,7 @@ fn bedrock(table: &ConfigTable<'_>) -> Option<HttpOptions> {
     let api_key = if keys.is_some() {
         let beside = table.field("api_key");
         if let Some(field) = &beside {
-            field.mistake("stands beside access_key_id: remove one of the two credentials");
+            field.mistake("is set together with access_key_id: remove one of the two credentials");
         }
         beside
     } else {
@@ -411,8 +411,8 @@ fn image_urls(field: &Field<'_>) -> Option<ImageUrls> {
     let found = ImageUrls::ALL.into_iter().find(|urls| urls.label() == written);
     if found.is_none() {
         field.mistake(
-            "must be \"https\", for pictures at https: URLs and those that are sent along, \"any\", for http: \
-             URLs too, or \"data\", for those that are sent along alone",
+            "must be \"https\", for images at https: URLs and in data: URLs, \"any\", for http: \
+             URLs too, or \"data\", for images in data: URLs only",
         );
     }
     found

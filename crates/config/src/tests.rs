@@ -146,8 +146,8 @@ fn a_price_of_the_future_needs_one_that_is_in_force() {
     check(
         "effective_from = 2026-01-01T00:00:00Z",
         future,
-        "file:8: no price of the model is in force yet, the first begins at 9999-01-01T00:00:00Z: until \
-         then nobody could call it; add a price with an earlier effective_from",
+        "file:8: no price of the model is in force yet, the first begins at 9999-01-01T00:00:00Z: \
+        until then no caller could use it; add a price with an earlier effective_from",
     );
     let price =
         format!("[[models.prices]]\n{future}\nmicros_per_million = {{ input = 1, output = 1 }}\n");
@@ -423,8 +423,8 @@ fn a_database_of_a_server_needs_secrets() {
         panic!()
     };
     let texts: Vec<_> = mistakes.iter().map(Mistake::to_string).collect();
-    let message = "HOLDFAST_DATABASE_URL is for PostgreSQL, where `server.secrets` is required: make a \
-        secret with `openssl rand -hex 32`, and give the same one to every node";
+    let message = "HOLDFAST_DATABASE_URL is for PostgreSQL, where `server.secrets` is required: \
+        create a secret with `openssl rand -hex 32`, and give the same one to every node";
     assert_eq!(texts, [message]);
     let secret = "0123456789abcdef0123456789abcdef";
     let config = format!("[server]\nsecrets = [\"{secret}\"]\n{LEAST}");

@@ -220,8 +220,8 @@ impl<'d> Field<'d> {
                 None => {
                     missing = true;
                     self.mistake(format_args!(
-                        "needs the environment variable {name}, which is not set: set it where \
-                         holdfast is started"
+                        "needs the environment variable {name}, which is not set: set it in the \
+                        environment of holdfast"
                     ));
                 }
             }

@@ -149,7 +149,8 @@ impl IntoResponse for GuardRefusal {
             .into_response(),
             Self::OtherOrigin => Failure::new(
                 StatusCode::FORBIDDEN,
-                "This was not sent by a page of the console, so nothing was done. Open the page here, and \
+                "This request was not sent by a page of the console, and had no effect. Open the \
+                page here, and \
                  send it again.",
             )
             .into_response(),
@@ -161,7 +162,7 @@ impl IntoResponse for GuardRefusal {
             ),
             Self::Unavailable => Failure::new(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "The database does not answer, so nobody can be let in. Try again.",
+                "The database does not answer, so no sign-in is possible. Try again.",
             )
             .into_response(),
         }

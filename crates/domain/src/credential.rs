@@ -98,7 +98,7 @@ pub struct ApiKey {
     pub wallet: WalletId,
     /// Name for people; unique within the wallet.
     pub name: String,
-    /// Id that an outer system has for it; unique within the wallet.
+    /// Id in another system, such as your customers' database; unique within the wallet.
     pub external_id: Option<String>,
     /// Grant: all that it may do, and until when.
     pub grant: Grant,
@@ -130,7 +130,7 @@ pub struct NewApiKey {
     pub wallet: WalletId,
     /// Name for people; unique within the wallet, and not shaped like an id.
     pub name: String,
-    /// Id that an outer system has for it; unique within the wallet.
+    /// Id in another system, such as your customers' database; unique within the wallet.
     pub external_id: Option<String>,
     /// Grant: all that it may do, and until when.
     pub grant: Grant,

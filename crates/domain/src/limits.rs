@@ -133,14 +133,14 @@ impl CountLimit {
                 member: "requests_per_minute",
                 counter: Counter::Requests,
                 label: "rpm",
-                title: "Requests a minute",
+                title: "Requests per minute",
                 reading: "Requests this minute",
             },
             Self::TokensPerMinute => CountLimitRow {
                 member: "tokens_per_minute",
                 counter: Counter::Tokens,
                 label: "tpm",
-                title: "Tokens a minute",
+                title: "Tokens per minute",
                 reading: "Tokens this minute",
             },
             Self::Concurrency => CountLimitRow {

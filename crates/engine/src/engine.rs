@@ -305,13 +305,17 @@ impl Engine {
         let finished = tokio::time::timeout(patience, tasks.wait()).await.is_ok();
         if !finished {
             let operations = tasks.len();
-            tracing::warn!(operations, "drain deadline: cutting what still runs");
+            tracing::warn!(operations, "drain deadline: cutting running operations");
             self.runner.running.stop_all();
             self.front.cutting.cancel();
             let settled = tokio::time::timeout(Options::COMMIT_WAIT, tasks.wait()).await;
             if settled.is_err() {
                 let operations = tasks.len();
-                tracing::error!(operations, "the store did not take every ending: reaped later");
+                tracing::error!(
+                    operations,
+                    "the store did not commit every ending: they are \
+                    reconciled later"
+                );
             }
         }
         self.statistics.flush_at_end().await;

@@ -132,7 +132,7 @@ pub(super) async fn run(
             .map(|(currency, micros)| ("support refunds a day", format!("{micros} {currency}"))),
     );
     if let Some(DatabaseView { prices_known, prices_new, warnings }) = &database {
-        let text = format!("takes it: {prices_known} prices known, {prices_new} new");
+        let text = format!("accepts it: {prices_known} prices known, {prices_new} new");
         fields.push(("database", text));
         fields.extend(warnings.iter().map(|warning| ("warning", warning.clone())));
     }
@@ -229,7 +229,7 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
         let about = || format!("provider {name}");
         views.push(match kind {
             ProviderKind::Simulated => {
-                let answer = "built in, reaches nobody".to_owned();
+                let answer = "built in, connects to no provider".to_owned();
                 ProbeView { provider, ok: true, status: None, answer }
             }
             ProviderKind::Http(options) => {
@@ -248,12 +248,12 @@ async fn probes(config: &Config) -> anyhow::Result<Vec<ProbeView>> {
 /// Reads from a gateway that was reached whether it keeps keys: only then is a request repeated there.
 async fn keys(view: ProbeView, chain: &ChainProvider) -> ProbeView {
     let (ok, keys) = match chain.probe_keys().await {
-        KeyUse::Required => (true, "keeps request keys: what breaks off is asked again"),
+        KeyUse::Required => (true, "keeps request keys: an interrupted request is repeated"),
         KeyUse::Ignored => (
             false,
-            "does not ask for request keys: nothing is asked again; check that it is a Holdfast",
+            "does not require request keys: no request is repeated; check that it is a Holdfast",
         ),
-        KeyUse::Unknown => (false, "did not say whether it keeps request keys: probe it again"),
+        KeyUse::Unknown => (false, "did not report whether it keeps request keys: probe it again"),
     };
     ProbeView { ok, answer: format!("{}; it {keys}", view.answer), ..view }
 }
@@ -280,10 +280,10 @@ fn read(status: u16, has_key: bool) -> (bool, String) {
         200..=299 if has_key => "reached, and it takes the api_key".to_owned(),
         200..=299 => "reached, without an api_key".to_owned(),
         401 | 403 if has_key => format!("reached, but it refuses the api_key ({status}): check it"),
-        401 | 403 => format!("reached, but it wants a credential ({status}): set api_key"),
+        401 | 403 => format!("reached, but it requires a credential ({status}): set api_key"),
         404 | 405 => format!(
-            "reached, but it lists no models ({status}): check that base_url is where its API begins, \
-             most often it ends in /v1"
+            "reached, but it lists no models ({status}): check that base_url is the beginning of \
+            its API, which most often ends in /v1"
         ),
         300..=399 => format!(
             "reached, but it points elsewhere ({status}), and that is not followed: check base_url"

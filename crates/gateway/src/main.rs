@@ -126,7 +126,8 @@ async fn process(
             sidecar::run(*order).await
         }
         ProcessCommand::Serve { again } => {
-            let instead = "it is what serves: leave --server and HOLDFAST_SERVER out";
+            let instead =
+                "it starts a gateway on this machine: leave --server and HOLDFAST_SERVER out";
             let serve = async |file: ConfigFile| {
                 Box::pin(serve::run(file.load(SecretUse::All)?, again)).await
             };

@@ -13,9 +13,9 @@
 
 mod administration;
 mod app;
+mod banner;
 mod facts;
 mod files;
-mod greeting;
 mod jobs;
 mod listeners;
 mod prices;
@@ -91,7 +91,7 @@ pub(crate) async fn run(config: Config, again: bool) -> Result<(), CommandFailur
     tokio::select! {
         failure = drained => failure.map_or(ended, Err),
         () = signals.next() => {
-            tracing::error!("a second signal: ended at once, what ran is reaped at the next start");
+            tracing::error!("a second signal: ended at once; the next start ends the running operations");
             Err(CommandFailure::Told(Status::Failed))
         }
     }
@@ -158,13 +158,14 @@ impl App {
     async fn wait_for_failure(&self) -> CommandFailure {
         tokio::select! {
             () = self.store.closed() => CommandFailure::Failed(anyhow!(
-                "the database is written no more: its writer has ended by itself"
+                "the database is not written any more: its writer has ended by itself"
             )),
             () = self.engine.superseded() => CommandFailure::Failed(anyhow!(
-                "another process has taken this one's node name: two must not run as one"
+                "another process has this one's node name: two processes must not share a name"
             )),
             lost = self.lock.lost() => {
-                tracing::error!(%lost, "what is served is not what was opened: no more requests are let in");
+                tracing::error!(%lost, "the served database is not the opened one: no more \
+                    requests are accepted");
                 CommandFailure::Failed(anyhow::Error::from(lost))
             }
         }
@@ -185,9 +186,10 @@ impl App {
         match tokio::time::timeout(CLOSE, self.store.clone().close()).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(error = %ErrorChain(&error), "the database was not closed in order: nothing is lost");
+                tracing::warn!(error = %ErrorChain(&error), "the database was not closed cleanly: \
+                    no data is lost");
             }
-            Err(_elapsed) => tracing::warn!("the database does not close: nothing is lost"),
+            Err(_elapsed) => tracing::warn!("the database does not close: no data is lost"),
         }
         tracing::info!("ended");
     }

@@ -65,7 +65,7 @@ fn options(order: arguments::Sidecar) -> Result<Options, CommandFailure> {
     let has_journal = order.journal != Path::new(NO_JOURNAL);
     if order.sync && !has_journal {
         return Err(CommandFailure::Usage(anyhow!(
-            "--sync is of a journal, and --journal none makes none: leave one of them out"
+            "--sync requires a journal, and --journal none has none: remove one of them"
         )));
     }
     let journal = JournalOptions { path: order.journal, is_synced: order.sync };

@@ -133,7 +133,7 @@ debug_as!(HoldersPages: "HoldersPages");
 const METRICS: &str = "/metrics";
 const NO_TOKEN: &str = "This listener takes no API key. Send `Authorization: Bearer <token>` with the `admin.token` of the \
      configuration.";
-const ONLY_METRICS: &str = "There is nothing here but GET /metrics, /healthz and /readyz.";
+const ONLY_METRICS: &str = "This listener serves only GET /metrics, /healthz and /readyz.";
 
 /// Largest head of a request, in bytes. Bodies are read by the handlers, which bound them.
 const HEADER_BYTES: usize = 16_384;

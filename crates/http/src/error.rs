@@ -15,7 +15,7 @@ use crate::problem::{Problem, RetryAdvice, shortage};
 
 /// Message for a claim that the database lost after it was committed: no promise holds any more.
 const CLAIM_LOST: &str = "The request may have run once, and the database has lost what was written \
-    of it: the operator has been told. As the database stands now you are not charged, and the same \
+    of it: the operator has been notified. As the database stands now you are not charged, and the same \
     Idempotency-Key may run again; ask the operator before you send it.";
 
 /// Message for an operation that was cancelled while it was open.
@@ -23,8 +23,9 @@ const CANCELLED_UNRUN: &str = "The request was cancelled before a provider took 
     you were not charged. This key never runs again; a new Idempotency-Key starts a new, paid run.";
 
 /// Message for a replay without a stored answer.
-const NOTHING_BOUND: &str = "There is no answer under this Idempotency-Key: it is not bound, or what it was bound to \
-    has proven not to run. Nothing ran and nothing was charged; leave Holdfast-Replay-Only out to run it.";
+const NOTHING_BOUND: &str = "There is no answer under this Idempotency-Key: it is not bound, or \
+    its operation has proven not to run. Nothing ran and nothing was charged; leave \
+    Holdfast-Replay-Only out to run it.";
 
 impl From<&RequestFailure> for Problem {
     fn from(failure: &RequestFailure) -> Self {

@@ -107,7 +107,7 @@ impl Problem {
         };
         Self {
             message:
-                "The answer of this operation cannot be read any more; the operator has been told. \
+                "The answer of this operation cannot be read any more; the operator has been notified. \
                       A new Idempotency-Key starts a new, paid run."
                     .into(),
             retry: RetryAdvice::Never,

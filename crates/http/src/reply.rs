@@ -129,7 +129,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
 /// The refusal of a method.
 pub(crate) fn not_allowed(allowed: &'static str) -> HttpResponse {
     let message = format!(
-        "Send the request with {}: this path takes nothing else.",
+        "Send the request with {}: this path accepts no other method.",
         allowed.replace(", ", " or ")
     );
     let refused = Problem { message: message.into(), ..Problem::new(Code::MethodNotAllowed) };

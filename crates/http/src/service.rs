@@ -254,7 +254,7 @@ impl Service {
 /// The commonest mistake of a client that is set up by hand.
 fn misspelled(right: &str) -> Problem {
     let message = format!(
-        "There is nothing at this path: send the request to {right}. The base URL of an OpenAI client \
+        "This path does not exist: send the request to {right}. The base URL of an OpenAI client \
          ends with /v1, once and without a slash after it, and no path here ends with a slash or has two in a row."
     );
     Problem { message: message.into(), ..Problem::new(Code::NotFound) }
@@ -264,7 +264,7 @@ fn misspelled(right: &str) -> Problem {
 const SERVED: &str = "This gateway serves POST /v1/chat/completions; see /docs.";
 
 fn nothing_here() -> Problem {
-    let message = format!("There is nothing at this path. {SERVED}");
+    let message = format!("This path does not exist. {SERVED}");
     Problem { message: message.into(), ..Problem::new(Code::NotFound) }
 }
 

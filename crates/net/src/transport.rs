@@ -73,7 +73,7 @@ pub enum SendError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 enum ExchangeError {
     /// The connection or the stream broke.
-    #[error("the connection was closed, or what came on it is no HTTP")]
+    #[error("the connection was closed, or the answer is not HTTP")]
     Broken,
     /// Over HTTP/2: the server reports that it has not processed the request.
     #[error("the server has not taken the request")]

@@ -243,12 +243,12 @@ impl Provider for ChainProvider {
             }
             KeyUse::Ignored => tracing::error!(
                 provider.name = %provider,
-                "a provider of the kind holdfast does not ask for a key: no request is asked again there"
+                "a provider of the kind holdfast does not require a key: no request is repeated there"
             ),
             KeyUse::Unknown => tracing::warn!(
                 provider.name = %provider,
-                "a gateway behind this one did not say whether it keeps keys: it is asked again when \
-                 that matters"
+                "a gateway behind this one did not report whether it keeps keys: it is probed \
+                again when that matters"
             ),
         }
     }
@@ -273,7 +273,7 @@ impl Provider for ChainProvider {
             let answered = Box::pin(self.send(&keyed, call, &resumed, sink)).await;
             let (AskReport { outcome, retry_after }, usage) = answered;
             let verdict = self.confirmed(judge(attempt, outcome), outcome).await;
-            tracing::debug!(ask = ?attempt, ?outcome, ?verdict, "a gateway behind this one was asked");
+            tracing::debug!(ask = ?attempt, ?outcome, ?verdict, "a gateway behind this one was probed");
             match verdict {
                 Verdict::Answered => {
                     if let Some(charge) = resumed.charge() {

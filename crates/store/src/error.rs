@@ -65,7 +65,7 @@ pub enum SchemaError {
     #[error("there is no database at {0}: run `holdfast migrate up`")]
     Missing(PathBuf),
     /// The server has no such database.
-    #[error("there is no database {0}: make it with `createdb`, then run `holdfast migrate up`")]
+    #[error("there is no database {0}: create it with `createdb`, then run `holdfast migrate up`")]
     NotMade(DatabaseUrl),
     /// An empty database, or one that an older version of the program wrote.
     #[error(
@@ -121,9 +121,7 @@ pub enum LockError {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum FileLost {
     /// The name leads to no file any more.
-    #[error(
-        "the database {0} was removed while it was served: what was committed since is not there"
-    )]
+    #[error("the database {0} was removed while it was served: later commits are missing")]
     Removed(PathBuf),
     /// Another file has the name now.
     #[error("the database {0} is another file than the one that is served: it was replaced")]

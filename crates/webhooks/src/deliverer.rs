@@ -233,7 +233,7 @@ fn collect(
         match ended {
             Ok(result) => results.push(result),
             Err(error) => {
-                tracing::error!(%error, "a try of a webhook panicked: it is made again");
+                tracing::error!(%error, "a delivery attempt of a webhook panicked: it is repeated");
             }
         }
     }

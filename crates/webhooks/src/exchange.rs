@@ -23,7 +23,7 @@ const BODY_TIME_MAX: Duration = Duration::from_secs(1);
 /// Failure of an exchange.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DeliveryExchangeError {
-    #[error("the connection was closed, or what came on it is no HTTP")]
+    #[error("the connection was closed, or the answer is not HTTP")]
     Broken(#[source] hyper::Error),
     #[error("the receiver has not answered in time")]
     TimedOut(#[source] Elapsed),

@@ -36,7 +36,7 @@ impl Resolver for SystemResolver {
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
     /// The name has no address, or none that could be looked up.
-    #[error("the host is not found: check its name, and that the DNS knows it")]
+    #[error("the host is not found: check its name and its DNS entry")]
     NotFound(#[source] io::Error),
     /// At least one of its addresses is not public.
     #[error(
@@ -45,7 +45,7 @@ pub enum AddressError {
     )]
     NotPublic,
     /// The resolver did not answer in time.
-    #[error("the host was not found in time: check that the DNS knows it, and try again")]
+    #[error("the host was not found in time: check its DNS entry, and try again")]
     TimedOut(#[source] Elapsed),
 }
 

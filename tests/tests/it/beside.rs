@@ -98,10 +98,10 @@ fn check_ends(site: &Site, change: impl FnOnce(), says: &str) {
     assert_eq!(gateway.send(&Request::get("/readyz")).status, 200);
     change();
     until("it is told", || {
-        gateway.said().contains("what is served is not what was opened").then_some(())
+        gateway.said().contains("the served database is not the opened one").then_some(())
     });
     let said = gateway.said();
-    let line = said.lines().find(|line| line.contains("what is served is not"));
+    let line = said.lines().find(|line| line.contains("the served database is not"));
     assert!(line.is_some_and(|line| line.contains("ERROR") && line.contains(says)), "{said}");
     assert_eq!(gateway.wait().code(), Some(1));
     assert!(site.logs().contains("error: the database"), "{}", site.logs());
@@ -174,7 +174,7 @@ fn check_nothing_acknowledged_is_lost(change: impl FnOnce(&Site), mend: impl FnO
     gateway.thaw();
     assert_ne!(late.try_answer().map(|answer| answer.status), Some(200));
     until("it is told", || {
-        gateway.said().contains("what is served is not what was opened").then_some(())
+        gateway.said().contains("the served database is not the opened one").then_some(())
     });
     assert_eq!(gateway.wait().code(), Some(1));
     mend(&site);

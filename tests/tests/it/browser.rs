@@ -180,7 +180,7 @@ fn browser_the_first_owner_uses_the_printed_link() {
     for script in [true, false] {
         let site = embedded::empty().with_env("HOLDFAST_ADMIN_LISTEN", "127.0.0.1:0");
         let gateway = embedded::start(&site);
-        let link = gateway.printed_after("first owner, once and within an hour: ");
+        let link = gateway.printed_after("link for the first owner, valid once within an hour: ");
         let base = gateway.printed_after("console: ");
         let world = json!({
             "parts": ["first"], "base": base, "link": link, "script": script, "looks": script,

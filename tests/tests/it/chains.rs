@@ -185,13 +185,12 @@ fn a_probe_says_whether_the_inner_keeps_keys() {
         let view: Value = serde_json::from_str(&ran.stdout).unwrap();
         (ran.code, text(&view["probes"][0], "answer"))
     };
-    let keeps =
-        "reached, and it takes the api_key; it keeps request keys: what breaks off is asked again";
+    let keeps = "reached, and it takes the api_key; it keeps request keys: an interrupted request is repeated";
     assert_eq!(probe(), (Some(0), keeps.to_owned()));
     let ignorant = Upstream::start(Reply::saying(SAID));
     chain.between.turn_to(address(&ignorant));
     let (code, said) = probe();
-    assert!(code == Some(1) && said.contains("does not ask for request keys"), "{said}");
+    assert!(code == Some(1) && said.contains("does not require request keys"), "{said}");
 }
 
 #[test]

@@ -168,7 +168,7 @@ fn an_answer_kept_back_by_a_proxy_is_never_run_again() {
 fn a_server_that_ignores_keys_is_never_asked_again() {
     let upstream = Upstream::start(Reply::saying(SAID));
     let (outer, _between) = before(&upstream);
-    until("it is known", || outer.site.logs().contains("does not ask for a key").then_some(()));
+    until("it is known", || outer.site.logs().contains("does not require a key").then_some(()));
     for failure in [Reply::Reset, Reply::json(503, &upstream_error("overloaded"))] {
         let earlier = calls(&upstream);
         upstream.next(failure);

@@ -59,7 +59,7 @@ fn session(answer: &Answer) -> String {
 
 /// Signs the first owner of the embedded default in, and tells their cookie.
 fn owner(gateway: &Gateway) -> String {
-    let link = gateway.printed_after("first owner, once and within an hour: ");
+    let link = gateway.printed_after("link for the first owner, valid once within an hour: ");
     let path = link.strip_prefix(&gateway.printed_after("console: ")).unwrap().to_owned();
     let form = "email=ada%40example.com&password=correct+horse+battery&again=correct+horse+battery";
     assert_eq!(post(gateway, &format!("/{path}"), form, "").status, 303);
@@ -70,7 +70,7 @@ fn owner(gateway: &Gateway) -> String {
 #[test]
 fn the_printed_link_makes_the_first_owner_who_signs_in_and_out() {
     let (_site, gateway) = start();
-    let link = gateway.printed_after("first owner, once and within an hour: ");
+    let link = gateway.printed_after("link for the first owner, valid once within an hour: ");
     let base = gateway.printed_after("console: ");
     assert_eq!(base, format!("http://{}/", gateway.admin_address()));
     let path = format!("/{}", link.strip_prefix(&base).unwrap());
@@ -139,7 +139,7 @@ fn where_its_port_is_taken_the_gateway_serves_without_a_console() {
     let taken = first.admin_address().to_string();
     let site = embedded::empty().with_env("HOLDFAST_ADMIN_LISTEN", &taken);
     let gateway = embedded::start(&site);
-    assert!(gateway.printed_after("console: none, as ").starts_with(&taken));
+    assert!(gateway.printed_after("console: off, because ").starts_with(&taken));
     assert_eq!(gateway.send(&Request::get("/readyz")).status, 200);
     gateway.stop();
     first.stop();

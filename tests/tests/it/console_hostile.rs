@@ -9,7 +9,7 @@ const EMAIL: &str = "ada@example.com";
 fn start() -> (Site, Gateway, String) {
     let site = embedded::empty().with_env("HOLDFAST_ADMIN_LISTEN", "127.0.0.1:0");
     let gateway = embedded::start(&site);
-    let link = gateway.printed_after("first owner, once and within an hour: ");
+    let link = gateway.printed_after("link for the first owner, valid once within an hour: ");
     let base = gateway.printed_after("console: ");
     let path = format!("/{}", link.strip_prefix(&base).unwrap());
     (site, gateway, path)

@@ -1,11 +1,12 @@
 //! `holdfast migrate copy`: a ledger moves from a file to a server with its keys, balances and answers, whole or not at
 //! all, and only one of the two is served afterwards.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpListener;
 use std::process::{Child, Stdio};
 
 use holdfast_tests::postgres::Database;
-use holdfast_tests::{Account, Config, Gateway, Request, Site, request_key};
+use holdfast_tests::{Account, Config, Gateway, Ran, Request, Site, request_key};
 
 use crate::bodies::sim;
 use crate::check::{check_completion, until};
@@ -96,6 +97,33 @@ fn postgres_a_copied_ledger_replays_its_keys_and_the_file_is_served_no_more() {
     assert_eq!(answers(&gateway, &account, &keys), before);
     gateway.stop();
     site.serve().stop();
+}
+
+#[test]
+fn sqlite_a_copy_sends_the_password_of_the_environment() {
+    let (site, _account) = Site::funded(&Config::simulated());
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("postgres://owner@{}/ledger?sslmode=disable", server.local_addr().unwrap());
+    // A server that demands the password in plain text, and ends after it.
+    let server = std::thread::spawn(move || {
+        let (mut stream, _address) = server.accept().unwrap();
+        let mut message = |has_tag: bool| {
+            let mut head = vec![0; if has_tag { 5 } else { 4 }];
+            stream.read_exact(&mut head).unwrap();
+            let length = head.last_chunk::<4>().map(|it| u32::from_be_bytes(*it)).unwrap();
+            let mut body = vec![0; usize::try_from(length).unwrap() - 4];
+            stream.read_exact(&mut body).unwrap();
+            stream.write_all(b"R\0\0\0\x08\0\0\0\x03").unwrap();
+            body
+        };
+        drop(message(false));
+        message(true)
+    });
+    let mut copy = site.command();
+    copy.args(["migrate", "copy", "--to", &url]).env("PGPASSWORD", "s3cret");
+    let refused = Ran::of(&mut copy).failed(1);
+    assert_eq!(server.join().unwrap(), b"s3cret\0");
+    assert!(!refused.contains("s3cret"), "{refused}");
 }
 
 #[test]

@@ -185,7 +185,7 @@ fn an_interrupted_export_leaves_no_file_and_fails() {
     proxy.cut_next(&[400_000]);
     let ran = remote.cli(&["ledger", "export"]);
     assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains("what was written is incomplete"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("the file is incomplete"), "{}", ran.stderr);
     assert!(ran.stdout.len() > 100_000 && !ran.stdout.contains("closing"));
     drop(remote.cli(&["ledger", "export", "--output", "cut.csv"]).ok());
     assert!(std::fs::read_to_string(site.path("cut.csv")).unwrap().contains("closing"));

@@ -392,7 +392,7 @@ fn a_probe_shows_the_credential_as_the_kind_wants_it() {
 
 #[test]
 fn a_probe_tells_why_an_answer_cannot_be_read() {
-    const ANSWER: &str = "answers what cannot be read: check its kind";
+    const ANSWER: &str = "its answer cannot be read: check its kind";
     for kind in kinds() {
         let upstream = Upstream::start(Reply::json(200, &json!({"mark-of-extra": "Good day"})));
         let site = Site::configured(&config(&kind, &upstream));

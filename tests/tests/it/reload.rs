@@ -147,7 +147,7 @@ fn a_signal_has_the_file_read_at_once_and_the_same_text_changes_nothing() {
     gateway.hang_up();
     wait_for(&gateway, "unchanged", 1);
     assert_eq!((count(&gateway, "applied"), count(&gateway, "refused")), (0, 0));
-    let told = "nothing to reload: the file says what runs";
+    let told = "nothing to reload: the file has the settings in force";
     assert_eq!(gateway.said().matches(told).count(), 1, "{}", gateway.said());
 
     // What only another start would take changes nothing either, but it is not what runs.
@@ -424,7 +424,7 @@ fn another_promise_under_the_same_contract_is_told() {
     check_completion(&first, &key, false);
     site.configure(&config.clone().replace("max_output_tokens = 500", "max_output_tokens = 400"));
     wait_for(&gateway, "applied", 1);
-    let told = "the model promises something else under the same contract";
+    let told = "the model changes under the same contract";
     assert!(gateway.said().contains(told), "{}", gateway.said());
     let counted = config
         .replace("max_output_tokens = 500", "max_output_tokens = 300")

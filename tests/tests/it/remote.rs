@@ -346,7 +346,7 @@ fn a_role_has_what_it_has_from_wherever_it_asks() {
     assert!(said.contains("there is no wallet other"), "{said}");
     // Nobody but the wallet's holder issues without a reason.
     let said = owner.cli(&["key", "issue", "--wallet", &account.wallet]).failed(2);
-    assert!(said.contains("wants a reason"), "{said}");
+    assert!(said.contains("requires a reason"), "{said}");
     gateway.stop();
 }
 

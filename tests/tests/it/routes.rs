@@ -115,7 +115,7 @@ fn a_route_whose_server_dies_under_load_is_replaced_and_returns_by_itself() {
     assert_eq!(site.balance(&account), (FUNDS - paid, 0));
     site.verify();
     let said = gateway.said();
-    assert!(said.contains("a route is left alone to cool down"), "{said}");
+    assert!(said.contains("a route is cooling down"), "{said}");
     assert!(said.contains("a route takes requests again"), "{said}");
     assert!(value(&metrics(&gateway), "holdfast_route_cooling", "\"acme\"") < 0.5);
 }

@@ -325,7 +325,7 @@ fn wrong_arguments_are_told_before_anything_is_made() {
         (&["--upstream", "gateway"][..], "http://HOST"),
         (&[upstream[0], upstream[1], "--listen", "0.0.0.0:0"], "--listen-anyway"),
         (&[upstream[0], upstream[1], "--window", "soon"], "24h"),
-        (&[upstream[0], upstream[1], "--journal", "none", "--sync"], "--sync is of a journal"),
+        (&[upstream[0], upstream[1], "--journal", "none", "--sync"], "--sync requires a journal"),
         (&[upstream[0], upstream[1], "--config", "holdfast.toml"], "neither --config nor --server"),
         (&[], "--upstream"),
     ] {

@@ -99,7 +99,7 @@ codes! {
             the paths.",
     }
     MethodNotAllowed {
-        cause: "The path does not take this method; `allow` names what it takes.",
+        cause: "The path does not accept this method; `allow` lists those that it accepts.",
         label: "method_not_allowed", status: 405, kind: INVALID_REQUEST, retry: false,
         message: "This path does not take this method. Send the request with one that the `allow` \
             header names.",
@@ -180,11 +180,11 @@ codes! {
         message: "The person has ended for good. Invite them anew.",
     }
     PersonHasLink {
-        cause: "A link that you could not have made is open within the same reach, or the person has lost their \
+        cause: "A link that you could not have created is open within the same reach, or the \
+            person has lost their \
             password.",
         label: "person_has_link", status: 409, kind: CONFLICT, retry: false,
-        message: "The person waits for another link. They use that one first, or whoever made it renews \
-            it.",
+        message: "The person has another open link. They use that one first, or its creator renews it.",
     }
     NothingOffered {
         cause: "A link is renewed for a person who has no role and is offered none.",
@@ -289,8 +289,8 @@ codes! {
             complete.",
     }
     TooManyCreations {
-        cause: "More API keys, people, webhooks and admin keys of the wallet were made within a minute \
-            than `admin.creations_per_minute` allows.",
+        cause: "More API keys, people, webhooks and admin keys of the wallet were created within a \
+            minute than `admin.creations_per_minute` allows.",
         label: "too_many_creations", status: 429, kind: RATE_LIMIT, retry: true,
         message: "Too many resources were created for this wallet within a minute. Send the same request with the \
             same Idempotency-Key again after `retry-after`.",

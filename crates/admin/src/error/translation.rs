@@ -155,8 +155,8 @@ fn job_pending(reason: &str) -> Problem {
 
 fn wallet_not_empty(available: Micros, held: Micros) -> Problem {
     let message = format!(
-        "The wallet has {available} available and {held} held. Wait for what is held, and adjust what is \
-         available to 0."
+        "The wallet has {available} available and {held} held. Wait until no funds are held, and \
+        adjust the available amount to 0."
     );
     Problem::with_message(Code::WalletNotEmpty, message)
 }

@@ -35,7 +35,7 @@ pub(crate) enum AdminClientError {
     Uncertain { key: Uuid, why: Box<AdminClientError> },
     /// Another service answers at the address.
     #[error(
-        "what answers is not the administration of a Holdfast: --server is the address in admin.url, \
+        "the answer is not of a Holdfast's administration: --server is the address in admin.url, \
          or of admin.listen"
     )]
     NotTheApi,
@@ -109,7 +109,7 @@ impl AdminClientError {
         let is_usage = self.is("invalid_value");
         let message = match &self {
             Self::Refused { code, .. } if code == "invalid_admin_key" => format!(
-                "{nothing}: the server does not take the admin key in HOLDFAST_ADMIN_KEY or \
+                "{nothing}: the server does not accept the admin key in HOLDFAST_ADMIN_KEY or \
                  HOLDFAST_ADMIN_KEY_FILE: it is another server's, or has ended"
             ),
             // A reader of "nothing was done" does it again, under another key.
@@ -148,7 +148,7 @@ impl AdminClientError {
     /// such as `the next keys`.
     pub(crate) fn of_part(self, of: &str) -> CommandFailure {
         if let Self::Uncertain { why, .. } = &self {
-            let message = format!("it is not known what became of {of}: {why}");
+            let message = format!("the outcome of {of} is not known: {why}");
             return Refusal::failed(self.code(), message);
         }
         self.because(&format!("nothing was done about {of}"))

@@ -21,7 +21,7 @@ pub struct WholeFile {
     /// All transfers as JSON lines, the last one `closing` with their number
     #[arg(long, conflicts_with_all = ["columns", "wide"])]
     jsonl: bool,
-    /// Write the file to this path when all of it came, in place of one that is there [default: standard output]
+    /// Write the complete file to this path, in place of an existing one [default: standard output]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -56,7 +56,7 @@ pub struct LedgerExport {
     /// Format of the file
     #[arg(long, value_enum, default_value = "csv")]
     pub format: ExportFormat,
-    /// Write the file to this path when all of it came, in place of one that is there [default: standard output]
+    /// Write the complete file to this path, in place of an existing one [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

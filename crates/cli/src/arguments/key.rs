@@ -136,7 +136,7 @@ pub enum KeyChange {
 /// Verbs of an API key.
 #[derive(Debug, Subcommand)]
 pub enum KeyVerb {
-    /// Stop new runs for an API key; what runs finishes, and what was bound still answers
+    /// Stop new runs for an API key; running operations finish, and bound keys still answer
     Suspend {
         /// Id or name of the API key
         key: Reference,
@@ -146,7 +146,7 @@ pub enum KeyVerb {
         #[command(flatten)]
         request: RequestKey,
     },
-    /// Let new runs for a suspended API key in again
+    /// Resume new runs for a suspended API key
     Resume {
         /// Id or name of the API key
         key: Reference,
@@ -197,10 +197,10 @@ pub struct Issue {
     /// Spend limit: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC), like 25.00/month
     #[arg(long, value_name = "AMOUNT/WINDOW")]
     pub spend_limit: Option<SpendCap>,
-    /// Requests a minute that it may run
+    /// Requests per minute
     #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
     pub rpm: Option<u64>,
-    /// Tokens a minute that it may use, prompt and completion together
+    /// Tokens per minute, prompt and completion together
     #[arg(long, value_name = "N", value_parser = grant::count, allow_negative_numbers = true)]
     pub tpm: Option<u64>,
     /// Operations that it may run at once
@@ -212,7 +212,7 @@ pub struct Issue {
     /// Usage that its bearer may read: its own, or that of all keys of the wallet [default: key]
     #[arg(long, value_name = "key|wallet", value_parser = grant::usage)]
     pub usage: Option<UsageScope>,
-    /// Id that an outer system has for it; unique within the wallet
+    /// Id in another system, such as your customers' database; unique within the wallet
     #[arg(long, value_name = "ID")]
     pub external_id: Option<ExternalId>,
     /// Reason for the audit log; over the network required of all callers except the wallet's holder
@@ -265,7 +265,7 @@ pub struct UpdateKey {
     /// Another id in an outer system; unique within the wallet
     #[arg(long, value_name = "ID", conflicts_with = "no_external_id")]
     pub external_id: Option<ExternalId>,
-    /// No id in an outer system any more
+    /// Remove the id in another system
     #[arg(long)]
     pub no_external_id: bool,
     /// Another end
@@ -283,13 +283,13 @@ pub struct UpdateKey {
     /// Another bound on its spend: AMOUNT/total, AMOUNT/day or AMOUNT/month (UTC)
     #[arg(long, value_name = "AMOUNT/WINDOW", conflicts_with = "no_spend_limit")]
     pub spend_limit: Option<SpendCap>,
-    /// No bound on its spend any more
+    /// Remove the bound of its spend
     #[arg(long)]
     pub no_spend_limit: bool,
-    /// Requests a minute, or none for no limit
+    /// Requests per minute, or none for no limit
     #[arg(long, value_name = "N|none", value_parser = grant::limit)]
     pub rpm: Option<grant::Limit>,
-    /// Tokens a minute, or none for no limit
+    /// Tokens per minute, or none for no limit
     #[arg(long, value_name = "N|none", value_parser = grant::limit)]
     pub tpm: Option<grant::Limit>,
     /// Operations at once, or none for no limit

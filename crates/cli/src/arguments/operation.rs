@@ -83,7 +83,7 @@ pub struct OperationFilter {
     /// Only completed ones with less than this charge
     #[arg(long, value_name = "AMOUNT")]
     pub charge_to: Option<Micros>,
-    /// Only those that were made in this period
+    /// Only those created in this period
     #[command(flatten)]
     pub created: PeriodArguments,
     #[command(flatten)]

@@ -18,7 +18,7 @@ pub struct ColumnChoice {
     /// Only these columns, in this order: names with a comma between
     #[arg(long, value_name = "NAME[,NAME]", value_delimiter = ',')]
     pub columns: Option<Vec<String>>,
-    /// All columns, however narrow the terminal is
+    /// All columns, also on a narrow terminal
     #[arg(long, conflicts_with = "columns")]
     pub wide: bool,
 }
@@ -55,7 +55,7 @@ pub enum Read {
     /// Verifications of the ledger by servers
     #[command(subcommand)]
     Job(JobCommand),
-    /// The audit log: who changed what, and why
+    /// The audit log: every change with its actor and reason
     #[command(subcommand)]
     Audit(Audit),
     /// Models on offer
@@ -122,7 +122,7 @@ pub enum EventCommand {
 pub enum RefusalCommand {
     /// List refused requests, newest first: of each API key the last 100, and the last 10 of each code
     List {
-        /// The request that was answered with this x-request-id; no other filter goes with it
+        /// Only the request with this x-request-id; not together with other filters
         #[arg(long, value_name = "UUID", value_parser = value::id, conflicts_with_all = ["wallet", "key", "code", "from", "to"])]
         request_id: Option<Uuid>,
         #[command(flatten)]
@@ -162,7 +162,7 @@ pub enum JobCommand {
         #[command(flatten)]
         rows: Rows,
     },
-    /// Show a job, how far it is, and what it has found
+    /// Show a job with its progress and findings
     Show {
         /// Id of the job
         #[arg(value_name = "UUID", value_parser = value::id)]
@@ -222,7 +222,7 @@ pub enum PriceCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum NodeCommand {
-    /// List the names that processes have taken, and which of them are alive
+    /// List the nodes: names of processes, and whether each is alive
     List {
         #[command(flatten)]
         rows: Rows,

@@ -35,7 +35,7 @@ impl RequestKey {
 pub struct CreationKey {
     #[command(flatten)]
     pub request: RequestKey,
-    /// Do it within the window of a restore, in which the ledger may have lost that it was done before
+    /// Confirm the change within the window of a restore, in which the ledger may have lost the same change
     #[arg(long)]
     pub after_restore: bool,
 }
@@ -70,7 +70,7 @@ impl fmt::Debug for RequestKey {
 /// Consent to what cannot be undone.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Consent {
-    /// Do it without the question that a terminal shows; required without a terminal
+    /// Confirm without a question; required without a terminal
     #[arg(long)]
     pub yes: bool,
 }

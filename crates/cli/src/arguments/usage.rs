@@ -49,7 +49,7 @@ pub struct Report {
     /// Format of the output [default: a table on a terminal, else lines with tabs]
     #[arg(long, value_enum)]
     pub format: Option<Format>,
-    /// Write a file to this path when all of it came: CSV, or the lines of --format jsonl [default: standard output]
+    /// Write the complete file to this path: CSV, or JSON lines with --format jsonl [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]

@@ -113,7 +113,7 @@ pub fn posting_key(text: &str) -> Result<Uuid, BadPostingKey> {
 /// A text that names no posting.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "not a UUID: write one like 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11, which `uuidgen` makes, or leave \
+    "not a UUID: write one like 7f2c1a9e-5b7d-4c3e-9a51-0f8e6d2b4c11, which `uuidgen` creates, or leave \
      --key out"
 )]
 pub struct BadPostingKey(#[source] uuid::Error);

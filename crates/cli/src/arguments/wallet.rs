@@ -28,7 +28,7 @@ pub enum Wallet {
         /// Currency, for ever: three capital letters
         #[arg(long, value_name = "CODE", default_value = "USD")]
         currency: Currency,
-        /// Id that an outer system has for it; unique
+        /// Id in another system, such as your customers' database; unique
         #[arg(long, value_name = "ID")]
         external_id: Option<ExternalId>,
         /// Low balance threshold: the event wallet.low is sent when less than this is left, active holds included;
@@ -81,7 +81,7 @@ pub struct WalletFilter {
     /// Only the one of this name
     #[arg(long, value_parser = Name::sought)]
     pub name: Option<Name>,
-    /// Only the one that has this id in an outer system
+    /// Only the one with this id in another system
     #[arg(long, value_name = "ID", value_parser = ExternalId::sought)]
     pub external_id: Option<ExternalId>,
     /// Only those in this state
@@ -113,7 +113,7 @@ pub enum WalletChange {
         /// Another id in an outer system
         #[arg(long, value_name = "ID", conflicts_with = "no_external_id")]
         external_id: Option<ExternalId>,
-        /// No id in an outer system any more
+        /// Remove the id in another system
         #[arg(long)]
         no_external_id: bool,
         /// Low balance threshold: the event wallet.low is sent when less than this is left, active holds included;
@@ -152,7 +152,7 @@ pub enum WalletChange {
 /// Verbs of a wallet.
 #[derive(Debug, Subcommand)]
 pub enum WalletVerb {
-    /// Stop new runs on a wallet; what runs finishes, and what was bound still answers
+    /// Stop new runs on a wallet; running operations finish, and bound keys still answer
     Suspend {
         /// Id or name of the wallet
         wallet: Reference,
@@ -162,7 +162,7 @@ pub enum WalletVerb {
         #[command(flatten)]
         key: RequestKey,
     },
-    /// Let new runs on a suspended wallet in again
+    /// Resume new runs on a suspended wallet
     Resume {
         /// Id or name of the wallet
         wallet: Reference,
@@ -194,7 +194,7 @@ pub enum NewPosting {
         /// Units of its currency with at most six decimals, like 10.00
         #[arg(allow_negative_numbers = true)]
         amount: Amount,
-        /// System that the payment came through; with --reference unique for ever, in any case of letters
+        /// System that took the payment; unique together with --reference, without regard to case
         #[arg(long, value_name = "NAME", requires = "reference")]
         source: Option<Source>,
         /// Id of the payment in that system [default: the source cli, and the key]
@@ -215,7 +215,7 @@ pub enum NewPosting {
         #[command(flatten)]
         key: CreationKey,
     },
-    /// Give back a part of what a completed operation was charged, at most all of it
+    /// Return a part of a completed operation's charge, or all of it
     Refund {
         /// Operation id or completion id
         #[arg(value_name = "OPERATION")]
@@ -242,7 +242,7 @@ pub enum NewPosting {
     Adjust {
         /// Id or name of the wallet
         wallet: Reference,
-        /// Units of its currency with at most six decimals: 2.50 gives, -2.50 takes
+        /// Units of its currency with at most six decimals: 2.50 adds, -2.50 removes
         #[arg(allow_negative_numbers = true)]
         amount: Correction,
         /// Reason for the ledger: 1 to 200 printable characters

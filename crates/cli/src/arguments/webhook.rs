@@ -10,7 +10,7 @@ use super::{Why, value};
 
 #[derive(Debug, Subcommand)]
 pub enum Webhook {
-    /// Make a webhook and print its secret, once
+    /// Create a webhook and print its secret, once
     Create {
         /// URL of the receiver: https://, port 443, a public address, or an origin of webhooks.allow
         url: String,
@@ -42,7 +42,7 @@ pub enum Webhook {
     },
     #[command(flatten)]
     Change(WebhookChange),
-    /// List what was sent to a webhook, newest first, and what came of it
+    /// List deliveries to a webhook, newest first, with their results
     Deliveries {
         /// Id of the webhook
         #[arg(value_name = "UUID", value_parser = value::id)]
@@ -72,13 +72,13 @@ pub enum WebhookChange {
         /// Another description
         #[arg(long, value_name = "TEXT", conflicts_with = "no_description")]
         description: Option<String>,
-        /// No description any more
+        /// Remove the description
         #[arg(long)]
         no_description: bool,
         #[command(flatten)]
         why: Why,
     },
-    /// Make another secret and print it, once; the one before it signs too, for 24 hours
+    /// Create another secret and print it, once; the previous one also signs, for 24 hours
     Rotate {
         /// Id of the webhook
         #[arg(value_name = "UUID", value_parser = value::id)]
@@ -120,7 +120,7 @@ pub enum WebhookVerb {
         #[command(flatten)]
         why: Why,
     },
-    /// Send a disabled webhook what happens from now on
+    /// Enable a disabled webhook, which gets the events from now on
     Enable {
         /// Id of the webhook
         #[arg(value_name = "UUID", value_parser = value::id)]

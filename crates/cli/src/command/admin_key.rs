@@ -67,7 +67,8 @@ pub(super) async fn run(context: &CommandContext<'_>, command: arguments::AdminK
         note("keep the key now: it is not stored and is not shown again");
     } else if done.get("notice").is_some() {
         note(
-            "it had been made before, and its secret is not stored: `holdfast admin-key rotate` makes another",
+            "it was created before, and its secret is not stored: `holdfast admin-key rotate` \
+            creates another",
         );
     }
     Ok(())

@@ -22,7 +22,10 @@ pub(super) fn completions(shell: Shell) -> Result {
 /// Writes `holdfast.1`, and a page for each command.
 pub(super) fn pages(folder: &Path) -> Result {
     if !folder.is_dir() {
-        return Err(CommandFailure::Usage(anyhow!("{} is no folder: make it", folder.display())));
+        return Err(CommandFailure::Usage(anyhow!(
+            "{} is not a folder: create it",
+            folder.display()
+        )));
     }
     let written = clap_mangen::generate_to(definition(), folder);
     Ok(written.context("the pages were not written")?)

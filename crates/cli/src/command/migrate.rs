@@ -11,7 +11,7 @@ use crate::arguments::Migrate;
 use crate::failure::{CommandFailure, Result};
 use crate::output::{Output, note};
 use crate::table::{Column, Table};
-use holdfast_config::Config;
+use holdfast_config::{Config, database_password};
 
 #[derive(Debug, Serialize)]
 struct StepView {
@@ -88,6 +88,10 @@ async fn copied(output: Output, from: &DatabaseUrl, to: &str) -> Result {
     // Parsed here and not by the parser of arguments, whose errors repeat the value with its password.
     let to = DatabaseUrl::parse(to)
         .map_err(|error| CommandFailure::Usage(anyhow!("{NOTHING}: --to is not a URL: {error}")))?;
+    let to = match database_password() {
+        Some(password) => to.with_password(&password),
+        None => to,
+    };
     migrate::exists(from).context(NOTHING)?;
     // Of the source: a row that a gateway writes after its table was copied would be missing in the
     // target.

@@ -94,8 +94,8 @@ async fn show(context: &CommandContext<'_>, options: Show) -> Result {
         None => Err(Refusal::failed(
             "not_found",
             format!(
-                "the Idempotency-Key {request_key} is bound to nothing for the API key {}: with it \
-                 nothing has run and nothing was charged",
+                "the Idempotency-Key {request_key} is not bound for the API key {}: no request ran \
+                or was charged under it",
                 text(&api_key, "name")
             ),
         )),
@@ -107,7 +107,7 @@ async fn cancel(context: &CommandContext<'_>, change: &ChangeRequest) -> Result 
     let done = context.change("nothing was cancelled", change).await?.thing;
     context.output.object(&done, &fields(&done))?;
     if *member(&done, "cancel_asked") == true {
-        note("its owner ends it: what has arrived is kept and charged");
+        note("its owner ends it: the received part is kept and charged");
     } else if *member(&done, "status") == "abandoned" {
         note("it has ended without a charge: its key never runs again");
     } else {

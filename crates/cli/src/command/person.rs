@@ -45,7 +45,7 @@ pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Person
         }
         arguments::Person::Link { id, why } => {
             let path = format!("/people/{id}/link");
-            ("no link was made", why.post(path, json!({})))
+            ("no link was created", why.post(path, json!({})))
         }
         arguments::Person::Revoke { id, role, wallet, why } => {
             let body = of_role(context, role, wallet.as_ref()).await?;
@@ -73,7 +73,7 @@ pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Person
             "hand the link over now: it is not shown again, can be used once, and ends in 24 hours",
         );
     } else if done.get("notice").is_some() {
-        note("no link was made now: `holdfast person link` makes another one");
+        note("no link was created now: `holdfast person link` creates another one");
     }
     Ok(())
 }

@@ -40,7 +40,8 @@ pub(super) async fn run(output: Output, config: &Config, store: &Store) -> Resul
         Ok(_nobody_serves) => as_successor(config, store).await?,
         Err(LockError::Taken(_)) => {
             note(
-                "a running `holdfast serve` reconciles by itself: only what anybody may do is done",
+                "a running `holdfast serve` reconciles by itself: only steps that any process may \
+                take are taken",
             );
             // Its operations are its own: a lease that looks dead from here is not believed.
             all_due(store, None).await?

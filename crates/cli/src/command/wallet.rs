@@ -41,7 +41,7 @@ pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Wallet
             {
                 body = with(body, name, value);
             }
-            changed(context, "no wallet was made", &why.post("/wallets", body)).await?;
+            changed(context, "no wallet was created", &why.post("/wallets", body)).await?;
             warn_of_prices(context, currency);
             Ok(())
         }

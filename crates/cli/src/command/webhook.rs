@@ -80,7 +80,7 @@ pub(super) async fn run(context: &CommandContext<'_>, command: Webhook) -> Resul
                 "description": description,
             });
             let change = why.post("/webhooks", body);
-            let nothing = "no webhook was made".to_owned();
+            let nothing = "no webhook was created".to_owned();
             change_and_show(context, &WebhookOrder { change, nothing, shown: &WEBHOOKS }).await
         }
         Webhook::Change(command) => change_and_show(context, &order(command)).await,
@@ -145,7 +145,8 @@ async fn change_and_show(
         note("keep the secret now: it is not stored and is not shown again");
     } else if lost {
         note(
-            "it had been made before, and its secret is not stored: `holdfast webhook rotate` makes another",
+            "it was created before, and its secret is not stored: `holdfast webhook rotate` \
+            creates another",
         );
     } else if done.replayed {
         note("this had been done before: nothing was changed");

@@ -136,11 +136,11 @@ fn a_field_that_bounds_nothing_is_a_mistake() {
         ),
         (
             "kind = \"openai\"\nbase_url = \"http://h\"\nimage_urls = \"http\"",
-            "file:4: `providers.p.image_urls` must be \"https\", for pictures at https: URLs",
+            "file:4: `providers.p.image_urls` must be \"https\", for images at https: URLs",
         ),
         (
             "kind = \"simulated\"\noutput_bound_field = \"max_tokens\"",
-            "file:3: `providers.p.output_bound_field` means nothing to the simulated provider",
+            "file:3: `providers.p.output_bound_field` has no effect on the simulated provider",
         ),
     ] {
         let Err(BadConfig::Mistakes(mistakes)) = config(provider) else { panic!() };

@@ -390,8 +390,7 @@ fn review_page(visit: &Visit, frame: FormFrame, sent: &SentFields, applied: Form
     let FormFrame { page, fields, submit, is_grave } = frame;
     let mut hidden: Vec<_> = kept(&fields, sent).into_iter().map(FormField::hidden).collect();
     hidden.push(FormField::hidden_value(CONFIRM, "yes"));
-    let page =
-        page.section(Notice::new(Tone::Plain, "Look at it once more: nothing has been done yet."));
+    let page = page.section(Notice::new(Tone::Plain, "Review it: nothing has been done yet."));
     let page = applied.sections.into_iter().fold(page, Page::section);
     page.section(Form { action: address(visit), fields: hidden, submit, is_grave })
 }

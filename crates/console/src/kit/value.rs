@@ -17,7 +17,7 @@ use crate::kit::input::SentFields;
 pub(crate) fn count(sent: &SentFields, name: &str) -> Result<Option<u64>, Failure> {
     let bad = || {
         let message =
-            format!("Write a whole number from 1 to {}, or nothing.", fields::LIMIT.end());
+            format!("Write a whole number from 1 to {}, or leave it empty.", fields::LIMIT.end());
         Failure::field(name, message)
     };
     let Some(text) = sent.get(name) else { return Ok(None) };
@@ -28,7 +28,7 @@ pub(crate) fn count(sent: &SentFields, name: &str) -> Result<Option<u64>, Failur
 /// An amount of zero or more.
 pub(crate) fn threshold(sent: &SentFields, name: &str) -> Result<Option<Micros>, Failure> {
     let amount: Option<Micros> = sent.read(name)?;
-    let bad = || Failure::field(name, "Write an amount of 0 or more, or nothing.");
+    let bad = || Failure::field(name, "Write an amount of 0 or more, or leave it empty.");
     let is_sound = amount.is_none_or(|amount| fields::THRESHOLD.contains(&amount.get()));
     if is_sound { Ok(amount) } else { Err(bad()) }
 }

@@ -50,7 +50,7 @@ pub enum AccountRefusal {
     #[error("the external reference belongs to another deposit")]
     ExternalReferenceConflict(PostingId),
     /// The amount is of another currency than the wallet.
-    #[error("the wallet is in {wallet}, and not in {named}: nothing is converted")]
+    #[error("the wallet is in {wallet}, and not in {named}: amounts are not converted")]
     CurrencyMismatch {
         /// Currency of the wallet.
         wallet: Currency,
@@ -199,7 +199,7 @@ pub enum AccountRefusal {
     #[error("the person waits for another link: they use that one first")]
     PersonHasLink,
     /// A person without a role or an offer cannot be offered a link.
-    #[error("nothing is offered to the person: invite them")]
+    #[error("the person has no open invitation: invite them")]
     NothingOffered,
     /// The person has, or is offered, what the actor could not give.
     #[error("the person has a role that this role may not give")]
@@ -220,6 +220,6 @@ pub enum AccountRefusal {
     #[error("there is an owner already")]
     OwnerExists,
     /// At least one person must be able to issue keys, and stay so.
-    #[error("the last owner cannot be ended: make another one without an end first")]
+    #[error("the last owner cannot be ended: create another one without an end first")]
     LastOwner,
 }

@@ -12,7 +12,7 @@ use crate::{Currency, Micros, Timestamp, WalletId};
 pub struct WalletRecord {
     /// The wallet and its balance.
     pub wallet: Wallet,
-    /// Id that an outer system has for it; unique.
+    /// Id in another system, such as your customers' database; unique.
     pub external_id: Option<String>,
     /// Threshold of `wallet.low`, in micros; `None`: no event.
     pub low_balance: Option<Micros>,

@@ -68,9 +68,7 @@ impl fmt::Display for NodeAddress {
 
 /// A text without a host and a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "not where a node is reached: write HOST:PORT, like gw-1:8082, 10.0.0.1:8082 or [::1]:8082"
-)]
+#[error("not an address of a node: write HOST:PORT, like gw-1:8082, 10.0.0.1:8082 or [::1]:8082")]
 pub struct BadNodeAddress;
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ pub enum Refusal {
     OwnerAlive,
     /// The caller has requested it already: no row is written, so that repeated requests never delay its
     /// owner's own change.
-    #[error("the operation's caller has asked to cancel it already")]
+    #[error("the operation's caller has requested its cancellation already")]
     CancelAsked,
     /// There is no row.
     #[error("there is no such operation")]

@@ -45,6 +45,6 @@ pub enum CommitError {
     Unavailable(#[source] Cause),
     /// The answer to the commit was lost: it may have happened, or may happen yet. Offer it again,
     /// unchanged, until the verdict is another one.
-    #[error("the store did not say whether it committed")]
+    #[error("the store did not report whether it committed")]
     Uncertain(#[source] Cause),
 }

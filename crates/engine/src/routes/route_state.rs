@@ -230,7 +230,7 @@ impl RouteState {
                 provider.model = %model,
                 reason = reason.label(),
                 cool_down_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
-                "a route is left alone to cool down"
+                "a route is cooling down"
             ),
             BreakerChange::Well => tracing::info!(
                 provider.name = %provider,

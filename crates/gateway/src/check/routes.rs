@@ -95,27 +95,25 @@ fn read(outcome: &Result<Option<UsageReport>, CallFailure>) -> (&'static str, &'
     let failure = match outcome {
         Ok(Some(_)) => return ("finished", "answers"),
         Ok(None) => {
-            return ("finished", "answers without saying what it used up: that is estimated");
+            return ("finished", "answers without a usage report: usage is estimated");
         }
         Err(failure) => failure,
     };
     let answer = match failure {
         CallFailure::NotRun(NotRunProof::Connect) => "not reached: check base_url and the network",
-        CallFailure::NotRun(NotRunProof::RateLimited) => {
-            "turned away for its rate: ask again later"
-        }
-        CallFailure::NotRun(NotRunProof::Overloaded) => "overloaded: ask again later",
+        CallFailure::NotRun(NotRunProof::RateLimited) => "rate limited: probe it again later",
+        CallFailure::NotRun(NotRunProof::Overloaded) => "overloaded: probe it again later",
         CallFailure::NotRun(NotRunProof::Account) => {
             "turned away: check the api_key, the account there, and the route's model"
         }
         CallFailure::Refused(_) => "refuses a plain request: check its kind and the route's model",
-        CallFailure::Unknown(UnknownReason::Status) => {
-            "fails: look at what the provider says of itself"
+        CallFailure::Unknown(UnknownReason::Status) => "fails: look at the provider's status page",
+        CallFailure::Unknown(UnknownReason::Broken | UnknownReason::Cut) => {
+            "the answer is incomplete"
         }
-        CallFailure::Unknown(UnknownReason::Broken | UnknownReason::Cut) => "breaks off",
         CallFailure::Unknown(UnknownReason::Timeout) => "does not answer in time",
         CallFailure::Unknown(UnknownReason::Unreadable(_)) => {
-            "answers what cannot be read: check its kind"
+            "its answer cannot be read: check its kind"
         }
     };
     (failure.label(), answer)

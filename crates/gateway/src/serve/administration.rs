@@ -25,7 +25,7 @@ use holdfast_net::RefusalLog;
 use http::{Request, Response};
 
 use super::app::App;
-use super::greeting::reachable;
+use super::banner::reachable;
 
 /// The public API of this process, for the playground.
 #[derive(Debug)]

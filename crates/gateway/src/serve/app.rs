@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::listeners::{Addresses, Listeners};
 use super::settings::SettingsSource;
-use super::{greeting, prices, start};
+use super::{banner, prices, start};
 use crate::reports::StoreReports;
 use crate::telemetry::{self, Exporter, LogLevel};
 use holdfast_bootstrap::{accounts, database};
@@ -75,7 +75,7 @@ impl App {
         prices::pin(&config, &store).await?;
         if config.file.is_none() {
             let reached_at = (addresses.public, addresses.admin);
-            greeting::first_start(&config, &store, &secrets, reached_at).await?;
+            banner::first_start(&config, &store, &secrets, reached_at).await?;
         }
         // Before the engine takes the node's name: a provider that cannot be made leaves no lease behind.
         let serving = start::serving(&config, None)?;

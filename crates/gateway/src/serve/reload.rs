@@ -137,7 +137,7 @@ impl Reloader {
         if change.is_nothing() {
             if change.kept.is_empty() {
                 let file = self.file.display();
-                tracing::info!(%file, "nothing to reload: the file says what runs");
+                tracing::info!(%file, "nothing to reload: the file has the settings in force");
             }
             return Ok(change);
         }
@@ -218,8 +218,8 @@ fn log_change(change: &Change) {
         tracing::warn!(
             model = %model,
             contract,
-            "the model promises something else under the same contract: count `contract` up, so that \
-             callers can tell"
+            "the model changes under the same contract: increase `contract`, so that callers can \
+            recognize the change"
         );
     }
 }

@@ -78,7 +78,8 @@ impl SettingsKeeper {
     async fn was_kept(&self, digest: SettingsDigest) -> bool {
         let noted = self.store.note_settings(&self.node, digest).await;
         if let Err(error) = &noted {
-            tracing::warn!(error = %ErrorChain(error), "the settings of this node were not told to the others");
+            tracing::warn!(error = %ErrorChain(error), "the settings of this node were not \
+                published to the others");
         }
         noted.is_ok()
     }

@@ -9,6 +9,6 @@ use sd_notify::NotifyState;
 /// Sends a notice to the supervisor.
 pub(super) fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(error = %ErrorChain(&error), "the supervisor named by NOTIFY_SOCKET was not told");
+        tracing::warn!(error = %ErrorChain(&error), "the supervisor in NOTIFY_SOCKET was not notified");
     }
 }

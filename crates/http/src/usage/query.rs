@@ -171,7 +171,7 @@ impl BucketQuery {
             let known: Vec<_> = endpoint.groups().iter().map(|(name, _)| *name).collect();
             let known = known.join(" or ");
             group.map(|(_, group)| *group).ok_or_else(|| {
-                bad("group_by", format!("`group_by` is {known}: nothing else is told apart here."))
+                bad("group_by", format!("`group_by` is {known}: no other grouping exists here."))
             })
         });
         let groups: Vec<_> = groups.collect::<Result<_, _>>()?;
@@ -185,16 +185,16 @@ impl BucketQuery {
             // All keys of the wallet together, or the calling one: other keys are not listed separately.
             Some(wallet) if asked_for.is_empty() => {
                 if groups.contains(&Group::ApiKey) {
-                    let message = "This API key reads the usage of its whole wallet, whose keys are \
-                                   not told apart: send `api_key_ids` with its own id as well.";
+                    let message = "This API key reads the usage of its whole wallet, whose keys \
+                        are not distinguished: send `api_key_ids` with its own id as well.";
                     return Err(bad("group_by", message));
                 }
                 (UsageScope::Wallet(wallet), true)
             }
             Some(_) if asked_for.iter().all(|id| *id == own) => (UsageScope::ApiKey(api_key), true),
             Some(_) => {
-                let message = "`api_key_ids` has this API key's own id, or is left out: other keys of \
-                               the wallet are not told apart.";
+                let message = "`api_key_ids` has this API key's own id, or is left out: other keys \
+                    of the wallet are not distinguished.";
                 return Err(bad("api_key_ids", message));
             }
         };
@@ -328,7 +328,7 @@ impl<'a> Params<'a> {
         let value = values.next();
         match values.next() {
             None => Ok(value),
-            Some(_second) => Err(bad(name, format!("`{name}` stands more than once."))),
+            Some(_second) => Err(bad(name, format!("`{name}` occurs more than once."))),
         }
     }
 

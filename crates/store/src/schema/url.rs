@@ -101,6 +101,17 @@ impl DatabaseUrl {
         }
     }
 
+    /// The same database with this password, unless the URL has one. A file has no password.
+    #[must_use]
+    pub fn with_password(self, password: &str) -> Self {
+        Self(by_database!(self.0;
+            DatabaseLocation::File(file) => {
+                let _unused = password;
+                DatabaseLocation::File(file)
+            };
+            DatabaseLocation::Server(server) => DatabaseLocation::Server(server.with_password(password))))
+    }
+
     /// The file that holds the database; none if a server does.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {

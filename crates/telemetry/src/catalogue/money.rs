@@ -134,7 +134,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "seconds",
             labels: &[],
-            help: "When the last verification of the ledger ended, as Unix time; 0 before the first; a fact of \
+            help: "End of the last verification of the ledger, as Unix time; 0 before the first; a fact of \
                    the database, read every 30 s",
             alarm: "it is older than the interval in which you verify",
         },
@@ -145,7 +145,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             labels: &[],
             help: "End of the window of a restore, in which unknown request keys are refused, as Unix time; 0 if none is \
                    open; a fact of the database, read every 30 s",
-            alarm: "nobody has restored the ledger, and it is above 0",
+            alarm: "it is above 0 without a restore of the ledger",
         },
         Metric {
             name: "holdfast_verification_mismatches",

@@ -22,7 +22,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "requests",
             labels: &[],
-            help: "Requests that wait for the end of an operation, be it run here or elsewhere",
+            help: "Requests that wait for the end of an operation, run by any process",
             alarm: "",
         },
         Metric {
@@ -40,14 +40,14 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             unit: "claims",
             labels: &[],
             help: "Claims of this process that the database had committed and does not have any more",
-            alarm: "it grows: a failover lost what it had acknowledged",
+            alarm: "it grows: a failover lost acknowledged commits",
         },
         Metric {
             name: "holdfast_reconciled_total",
             kind: MetricKind::Counter,
             unit: "operations",
             labels: &["phase"],
-            help: "Operations that the reconciler brought to rest, by their phase then",
+            help: "Operations that the reconciler ended, by their phase after it",
             alarm: "it grows without a restart",
         },
         Metric {

@@ -75,7 +75,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "seconds",
             labels: &[],
-            help: "When the process began, as Unix time",
+            help: "Start of the process, as Unix time",
             alarm: "",
         },
     ],

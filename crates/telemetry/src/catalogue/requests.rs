@@ -42,7 +42,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Counter,
             unit: "reloads",
             labels: &["outcome"],
-            help: "Configurations that a running process was given: applied, unchanged or refused",
+            help: "Reloads of the configuration: applied, unchanged or refused",
             alarm: "`refused` grows: the file has mistakes, or the database does not work",
         },
     ],

@@ -28,8 +28,8 @@ const OF_ROUTE: &[&str] = &["provider", "model"];
 
 pub(super) const GROUP: MetricGroup = MetricGroup {
     title: "Providers and routes",
-    introduction: "`provider` is the name of the provider in the configuration, `model` what that \
-                   provider calls its model. The two `gen_ai_*` are OpenTelemetry's \
+    introduction: "`provider` is the name of the provider in the configuration, `model` that \
+        provider's name of its model. The two `gen_ai_*` are OpenTelemetry's \
                    `gen_ai.client.operation.duration` and `gen_ai.client.token.usage`: one \
                    observation for each call, `error_type` only if the call failed.",
     metrics: &[
@@ -38,7 +38,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Histogram(REQUEST_SECONDS),
             unit: "seconds",
             labels: &["provider", "class"],
-            help: "Time of one call to a provider, by what came of it",
+            help: "Time of one call to a provider, by its outcome",
             alarm: "`not_run_account`: the account at that provider is refused",
         },
         Metric {
@@ -46,7 +46,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "0 or 1",
             labels: OF_ROUTE,
-            help: "Whether a route is left alone now: 1, else 0",
+            help: "1 while a route cools down, else 0",
             alarm: "it stays 1",
         },
         Metric {
@@ -54,7 +54,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Counter,
             unit: "cool-downs",
             labels: &["provider", "model", "reason"],
-            help: "How often a route was left alone for a while: failures, account or retry_after",
+            help: "Cool-downs of a route, by reason: failures, account or retry_after",
             alarm: "`account` grows",
         },
         Metric {
@@ -62,7 +62,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Counter,
             unit: "requests",
             labels: OF_ROUTE,
-            help: "How often a route was passed over for its concurrency",
+            help: "Requests that skipped a route because of its concurrency",
             alarm: "it grows faster than usual",
         },
         Metric {

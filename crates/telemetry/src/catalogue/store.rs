@@ -10,7 +10,7 @@ const BATCH_SIZES: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0
 
 pub(super) const GROUP: MetricGroup = MetricGroup {
     title: "Store",
-    introduction: "The writer commits what waits in batches. A change waits, is committed, and has \
+    introduction: "The writer commits waiting changes in batches. A change waits, is committed, and has \
                    its verdict. The facts of the database among these are the same at every gateway: \
                    take their `max`.",
     metrics: &[
@@ -59,7 +59,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Counter,
             unit: "changes",
             labels: &["verdict"],
-            help: "Changes that were offered, by what became of them",
+            help: "Changes that were offered to the writer, by verdict",
             alarm: "`unavailable` or `uncertain` appear",
         },
         Metric {
@@ -107,8 +107,8 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Counter,
             unit: "tries",
             labels: &["result"],
-            help: "Tries to deliver events to webhooks, by result",
-            alarm: "`delivered` stands still and others grow: a receiver, or the way to it, is broken",
+            help: "Delivery attempts of webhooks, by result",
+            alarm: "`delivered` does not grow and others do: a receiver, or the network to it, fails",
         },
         Metric {
             name: "holdfast_webhook_deliveries_total",

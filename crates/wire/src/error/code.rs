@@ -262,10 +262,10 @@ codes! {
             `Holdfast-Replay-Only` has no answer.",
         label: "not_found", status: 404, kind: INVALID_REQUEST, retry: false,
         key: Untouched, step: Key, is_charge_known: true, param: None,
-        message: "There is nothing here. Check the path and the identifier in it.",
+        message: "There is no such path or operation. Check the path and the identifier in it.",
     }
     MethodNotAllowed {
-        cause: "The path does not take this method; `allow` names what it takes.",
+        cause: "The path does not accept this method; `allow` lists those that it accepts.",
         label: "method_not_allowed", status: 405, kind: INVALID_REQUEST, retry: false,
         key: Untouched, step: Head, is_charge_known: true, param: None,
         message: "This path does not take this method. Send the request with one that the `allow` \
@@ -339,7 +339,7 @@ codes! {
         label: "result_sealed", status: 410, kind: IDEMPOTENCY, retry: false,
         key: Final, step: Key, is_charge_known: true, param: None,
         message: "This operation has ended and its answer opens only with the credential that \
-            asked for it. Retry with that credential; a new Idempotency-Key starts a new, paid \
+            requested it. Retry with that credential; a new Idempotency-Key starts a new, paid \
             run.",
     }
     ProviderRefused {
@@ -369,7 +369,7 @@ codes! {
         // Of an operation that has ended `http` says false instead: a retry would find the same.
         label: "internal_error", status: 500, kind: SERVER, retry: true,
         key: Unsure, step: Limits, is_charge_known: true, param: None,
-        message: "Something failed on our side. Send the same request with the same \
+        message: "The gateway failed. Send the same request with the same \
             Idempotency-Key again: it will not run twice.",
     }
     OutcomeUnknown {
@@ -414,12 +414,11 @@ codes! {
             Idempotency-Key again later.",
     }
     GatewayUnreachable {
-        cause: "A sidecar beside the client does not reach its gateway: only `holdfast sidecar` \
-            gives it.",
+        cause: "The sidecar of a client does not reach its gateway: only `holdfast sidecar` sends it.",
         // An ask may have arrived, and its answer may have been lost.
         label: "gateway_unreachable", status: 503, kind: SERVER, retry: true,
         key: Unsure, step: Key, is_charge_known: false, param: None,
-        message: "The gateway cannot be reached from here. Send the same request again later, with the \
-            same Idempotency-Key where you set one: it will not run twice.",
+        message: "The gateway cannot be reached from here. Send the same request again later, with \
+            the same Idempotency-Key if you set one: it will not run twice.",
     }
 }

@@ -26,7 +26,7 @@ pub fn malformed_key(value: &[u8], place: KeyPlace) -> String {
          one of your own, as below, or let your client class make it: override `_idempotency_key` in \
          Python, `defaultIdempotencyKey` in Node, and return the bare UUID."
     } else if text.starts_with(b"\"") || text.ends_with(b"\"") {
-        "This one is in quotation marks. Send the 36 characters alone."
+        "This one is in quotation marks. Send only the 36 characters."
     } else if text.len() != 36 {
         "This one is not 36 characters long."
     } else if text.iter().any(u8::is_ascii_uppercase) {
@@ -44,7 +44,7 @@ pub fn malformed_key(value: &[u8], place: KeyPlace) -> String {
 #[must_use]
 pub fn repeated_key() -> String {
     explained(
-        "It was sent more than once. Send it with the request alone, not also with the client's \
+        "It was sent more than once. Send it only with the request, not also with the client's \
          default headers.",
     )
 }

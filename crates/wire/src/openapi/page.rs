@@ -167,7 +167,7 @@ fn endpoint(page: &mut String, document: &Value, (path, method, operation): (&st
     page.push_str(&prose(&operation["summary"]));
     page.push_str(&prose(&operation["description"]));
     let is_secured = operation["security"].as_array().is_some_and(|all| !all.is_empty());
-    let wanted = if is_secured { "Wants an API key." } else { "Wants no API key." };
+    let wanted = if is_secured { "Requires an API key." } else { "Requires no API key." };
     put(page, format_args!("<p>{wanted}</p>\n"));
     let parameters = operation["parameters"].as_array().map_or(&[][..], Vec::as_slice);
     if !parameters.is_empty() {

@@ -16,7 +16,7 @@ use crate::view::{member, text, with};
 
 const KEEP: &str = "keep the key now: it is not stored and is not shown again";
 const SHOWN_BEFORE: &str =
-    "it had been issued before, and its secret is not stored: `holdfast key rotate` makes another";
+    "it was issued before, and its secret is not stored: `holdfast key rotate` creates another";
 
 pub(super) async fn issue(context: &CommandContext<'_>, options: &arguments::Issue) -> Result {
     let wallet = wallet::find(context, &options.wallet).await?;

@@ -12,15 +12,15 @@ use crate::kit::moment::second;
 
 /// Head of a table of routes and their health.
 pub(crate) const HEALTH_HEAD: [&str; 7] =
-    ["Model", "Route", "Health", "Cools for", "Runs", "Priority", "Weight"];
+    ["Model", "Route", "Health", "Retry in", "Runs", "Priority", "Weight"];
 
 /// Row of a route with its health.
 pub(crate) fn health_row(model: &ModelOffer, route: &RouteOffer) -> Vec<Cell> {
     let health = match route.health {
-        RouteHealth::Well => Cell::badge("well", Tone::Good),
-        RouteHealth::Probe => Cell::badge("being tried", Tone::Warning),
+        RouteHealth::Well => Cell::badge("healthy", Tone::Good),
+        RouteHealth::Probe => Cell::badge("recovering", Tone::Warning),
         RouteHealth::LastResort => Cell::badge("last resort", Tone::Warning),
-        RouteHealth::LeftAlone => Cell::badge("left alone", Tone::Bad),
+        RouteHealth::LeftAlone => Cell::badge("failing", Tone::Bad),
     };
     let cools = route.cools_for.map_or(Cell::Nothing, |left| {
         Cell::Number(format!("{}.{} s", left.as_secs(), left.subsec_millis() / 100))

@@ -22,7 +22,7 @@ pub enum CommandError {
     Unavailable(#[source] Cause),
     /// The answer to the commit was lost: it may have happened. The same command again finds out,
     /// by its request key.
-    #[error("the store did not say whether it committed")]
+    #[error("the store did not report whether it committed")]
     Uncertain(#[source] Cause),
 }
 

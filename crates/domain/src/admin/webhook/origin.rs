@@ -58,7 +58,7 @@ pub enum BadOrigin {
     #[error("no scheme, host and port to begin with: write https://HOST or https://HOST:PORT")]
     Malformed,
     /// Neither `https://` nor `http://`.
-    #[error("neither https:// nor http://: webhooks are sent over HTTP alone")]
+    #[error("neither https:// nor http://: webhooks are sent only over HTTP")]
     Scheme,
     /// A user name or a password before the host.
     #[error("a user name or password before the host: remove it, deliveries are signed instead")]

@@ -24,6 +24,7 @@ const PORT: u16 = 5432;
 pub(crate) struct ServerDatabase {
     text: String,
     hosts: Vec<ServerHost>,
+    has_password: bool,
 }
 
 /// One of the servers. The options may hold a password, and are not shown.
@@ -48,7 +49,20 @@ impl ServerDatabase {
             let options = options(url, *has_port, &address, &parameters)?;
             Ok(ServerHost { name: name(&options), options })
         });
-        Ok(Self { text: url.to_owned(), hosts: hosts.collect::<Result<_, _>>()? })
+        let (hosts, has_password) = (hosts.collect::<Result<_, _>>()?, address.has_password());
+        Ok(Self { text: url.to_owned(), hosts, has_password })
+    }
+
+    /// The same servers with this password, unless the URL has one.
+    pub(super) fn with_password(mut self, password: &str) -> Self {
+        if !self.has_password {
+            let with = |ServerHost { name, options }| ServerHost {
+                name,
+                options: options.password(password),
+            };
+            self.hosts = self.hosts.into_iter().map(with).collect();
+        }
+        self
     }
 
     /// In the order in which they are tried; at least one.

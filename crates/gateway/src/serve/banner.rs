@@ -1,5 +1,5 @@
-//! Greeting of the embedded default: the place of its data, its console, its first API key, and a line
-//! to try it.
+//! Start-up banner of the embedded default: its database, its console, its first API key, and a command to try
+//! it. The banner is the only output with the key: never write it to a log.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -38,18 +38,24 @@ async fn console(
     let Some(address) = admin else {
         let taken = config.admin.as_ref().map(|admin| admin.listen.to_string());
         return Ok(vec![format!(
-            "console: none, as {} is taken: set HOLDFAST_ADMIN_LISTEN to an address that is free",
+            "console: off, because {} is in use: set HOLDFAST_ADMIN_LISTEN to a free address",
             taken.unwrap_or_default()
         )]);
     };
     if AdminOptions::new(address, None).is_none() {
-        return Ok(vec![format!("console: none, as {address} is not on this machine alone")]);
+        return Ok(vec![format!(
+            "console: off, because {address} is reachable from other machines"
+        )]);
     }
     let base = format!("http://{address}");
     let mut lines = vec![format!("console: {base}/")];
     let link = accounts::over(store, secrets).first_owner_link().await;
-    if let Some(token) = link.context("no link for the first owner was made")? {
-        lines.push(format!("first owner, once and within an hour: {base}/link/{}", token.expose()));
+    if let Some(token) = link.context("no link for the first owner was created")? {
+        lines.push(format!(
+            "link for the first owner, valid once within an hour: \
+            {base}/link/{}",
+            token.expose()
+        ));
     }
     Ok(lines)
 }
@@ -61,20 +67,22 @@ fn print_banner(
     console: &[String],
     issued: Option<&str>,
 ) -> Result<(), CommandFailure> {
-    print("no configuration file: holdfast runs on what is built in, and reaches nobody")?;
+    print(
+        "no configuration file: holdfast runs on the embedded default and connects to no provider",
+    )?;
     let data = config.database.file().map(|file| file.display().to_string());
-    print(&format!("data: {}", data.unwrap_or_else(|| config.database.to_string())))?;
-    print(&format!("what it serves: http://{}/docs", reachable(address)))?;
+    print(&format!("database: {}", data.unwrap_or_else(|| config.database.to_string())))?;
+    print(&format!("API documentation: http://{}/docs", reachable(address)))?;
     for line in console {
         print(line)?;
     }
     let Some(key) = issued else {
         return print(&format!("another API key: holdfast key issue --wallet {DEFAULT_NAME}"));
     };
-    print(&format!("made: wallet {DEFAULT_NAME} with 10.00 USD, API key {DEFAULT_NAME}"))?;
+    print(&format!("created: wallet {DEFAULT_NAME} with 10.00 USD, API key {DEFAULT_NAME}"))?;
     print(&format!("API key: {key}"))?;
-    print("keep it now: it is not stored and is not shown again")?;
-    print("try this, twice: the second time it is replayed, and nothing is charged")?;
+    print("store this key: the gateway keeps no copy and does not show it again")?;
+    print("run this command twice: the second answer is a replay without a charge")?;
     // A request key of its own at each start: else the first try would replay one of last week.
     print(&curl(address, key, Uuid::new_v4()))
 }
