@@ -55,6 +55,7 @@ const CRATES: &[(&str, &str)] = &[
     (STORE, "holdfast-store"),
     ("engine", "holdfast-engine"),
     ("providers", "holdfast-providers"),
+    ("receipts", "holdfast-receipts"),
     ("webhooks", "holdfast-webhooks"),
     ("net", "holdfast-net"),
     ("sidecar", "holdfast-sidecar"),

@@ -15,6 +15,7 @@ pub mod key;
 pub mod operation;
 pub mod person;
 pub mod read;
+pub mod receipt;
 pub mod request;
 pub mod restore;
 pub mod sidecar;
@@ -39,6 +40,7 @@ pub use self::key::{AdminKey, Issue, Key, KeyChange, KeyFilter, UpdateKey};
 pub use self::operation::{Operation, OperationFilter, Show};
 pub use self::person::Person;
 pub use self::read::Read;
+pub use self::receipt::Receipt;
 pub use self::request::{Consent, CreationKey, RequestKey, Why};
 pub use self::restore::Restore;
 pub use self::sidecar::{HangUp, Identical, Sidecar};
@@ -57,7 +59,7 @@ and HOLDFAST_DATABASE_URL override server.listen, admin.listen and database.url,
 OpenTelemetry [telemetry].
 
 --server, or HOLDFAST_SERVER, names the administration of a server: an https:// address, or http:// on this \
-machine. All commands but serve, sidecar, migrate, backup, restore, check-config, usage exclude-costs, \
+machine. All commands but serve, sidecar, migrate, backup, restore, receipt, check-config, usage exclude-costs, \
 completions and manual then work over the network, with an admin key from HOLDFAST_ADMIN_KEY, or from the file that HOLDFAST_ADMIN_KEY_FILE \
 names.
 
@@ -136,6 +138,9 @@ pub enum MaintenanceCommand {
     /// written. Request keys that were bound after the copy was made are not in it. For the API keys of the copy they
     /// are refused for a window, with 409 ledger_restored; API keys that are issued after the restore run at once.
     Restore(Restore),
+    /// Signed receipts, verified without a server and without a database
+    #[command(subcommand)]
+    Receipt(Receipt),
     /// Print the completions of these commands for a shell
     Completions {
         /// Shell that reads them
@@ -371,7 +376,7 @@ pub(crate) mod tests {
         commands(&Cli::command(), "", &mut found);
         // They are about a file, a process or a database, and need no role.
         let beside = "serve,sidecar,check-config,migrate up,migrate down,migrate status,migrate copy,backup,restore,\
-                      completions,manual";
+                      receipt verify,completions,manual";
         for words in beside.split(',') {
             assert!(found.remove(words), "{words}");
         }

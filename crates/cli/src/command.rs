@@ -22,6 +22,7 @@ mod migrate;
 mod operation;
 mod person;
 mod read;
+mod receipt;
 mod reconcile;
 mod resource_view;
 mod usage;
@@ -40,7 +41,7 @@ pub(crate) use self::context::CommandContext;
 use self::context::{LocalLedger, RequiredSecrets};
 pub(crate) use self::wallet::members;
 use crate::admin_client::AdminClient;
-use crate::arguments::{AdminCommand, Ledger, MaintenanceCommand, UsageCommand};
+use crate::arguments::{AdminCommand, Ledger, MaintenanceCommand, Receipt, UsageCommand};
 use crate::failure::{CommandFailure, Result};
 use crate::output::Output;
 
@@ -54,6 +55,9 @@ pub async fn maintain(output: Output, place: PlaceFlags, command: MaintenanceCom
     match command {
         MaintenanceCommand::Completions { shell } => manual::completions(shell),
         MaintenanceCommand::Manual { folder } => manual::pages(&folder),
+        MaintenanceCommand::Receipt(Receipt::Verify { file, keys }) => {
+            receipt::verify(output, &file, &keys)
+        }
         MaintenanceCommand::Migrate(order) => {
             let migrate = async |file: ConfigFile| {
                 migrate::run(output, &file.load(SecretUse::Database)?, &order).await

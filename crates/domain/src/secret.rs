@@ -7,6 +7,7 @@
 //! | trail key | server secret | a stolen database writes no row of the audit log |
 //! | fingerprint, digest, pseudonym key | server secret, API key | rotation changes none of them |
 //! | webhook key | server secret, webhook, generation | a stolen database signs no delivery |
+//! | receipt key | server secret | all nodes sign as one, and a stolen database signs no receipt |
 //! | device key | server secret | an attacker cannot forge the mark of a browser that signed in before |
 //! | settings key | server secret | a stolen database confirms no guessed setting |
 //! | cursor key | server secret | a cursor of a list shows no number of a row, and cannot be forged |
@@ -149,6 +150,13 @@ impl ServerSecret {
     pub fn webhook_key(&self, webhook: WebhookId, generation: u32) -> WebhookKey {
         let parts = [&self.bytes[..], &webhook.to_bytes()[..], &generation.to_be_bytes()[..]];
         WebhookKey(derived("holdfast 2026-11 webhook v1", &parts))
+    }
+
+    /// The key that signs receipts and roots of the ledger: the seed of an Ed25519 key. Another server secret is
+    /// another key, so it rotates with the secret.
+    #[must_use]
+    pub fn receipt_key(&self) -> ReceiptKey {
+        ReceiptKey(derived("holdfast 2026-11 receipt v1", &[&self.bytes]))
     }
 
     /// The key that seals the cursors of lists.
@@ -309,6 +317,8 @@ keys! {
     SettingsKey,
     /// Seals the cursors of lists.
     CursorKey,
+    /// Signs receipts and roots of the ledger.
+    ReceiptKey,
 }
 
 impl CursorKey {

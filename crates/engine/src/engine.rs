@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::admin::ports::EventOutbox;
+use holdfast_domain::operation::Operation;
 use holdfast_domain::ports::{ApiKeys, Durability, Journal, Nodes, Statistics, Wallets};
 use holdfast_domain::{RequestKey, Timestamp};
 
@@ -193,6 +194,20 @@ impl Engine {
         request_key: RequestKey,
     ) -> Result<OperationLookup, LookupError> {
         self.front.look_up(caller, request_key).await
+    }
+
+    /// Row of an operation of this API key with the moment of the read, and without its content; reconciles stale work
+    /// as a retry would. Cancel safe.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the API key has no such operation, or the store does not work.
+    pub async fn operation(
+        &self,
+        caller: &Caller,
+        request_key: RequestKey,
+    ) -> Result<(Operation, Timestamp), LookupError> {
+        self.front.operation(caller, request_key).await
     }
 
     /// Requests the end of an operation of this API key, and shows its state: leased if its owner has the request.

@@ -4,12 +4,14 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdfast_domain::admin::Directory;
 use holdfast_domain::admin::listing::Period;
 use holdfast_domain::admin::report::{
     Group, GroupBy, Grouping, HolderReports, ModelUsage, Reports as _, UsageError, UsageFilter,
     UsageInterval, UsageQuery, UsageRequest, UsageRow, UsageScope,
 };
 use holdfast_domain::ports::Unavailable;
+use holdfast_domain::{Micros, OperationId};
 use holdfast_store::Store;
 use tokio::time::timeout;
 
@@ -54,6 +56,10 @@ impl HolderReports for StoreReports {
             error @ UsageError::TooManyRows(_) => Unavailable(Box::new(error)),
         })?;
         Ok(rows.into_iter().filter_map(model_usage).collect())
+    }
+
+    async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable> {
+        Directory::refunded(&self.0, operation).await
     }
 }
 

@@ -20,6 +20,7 @@ mod local;
 mod log;
 mod probe;
 mod problem;
+mod receipts;
 mod relay;
 mod reply;
 mod request_metrics;

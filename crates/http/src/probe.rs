@@ -27,6 +27,8 @@ pub(crate) async fn answer_probe(engine: &Engine, route: Route<'_>) -> Option<Ht
         | Route::Quotes
         | Route::Operation(_)
         | Route::Cancel(_)
+        | Route::Receipt(_)
+        | Route::ReceiptKeys
         | Route::Wallet
         | Route::Usage(_)
         | Route::Models

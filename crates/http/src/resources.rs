@@ -108,7 +108,7 @@ fn render_error(operation: OperationId, error: &NotJson) -> Problem {
     internal(operation)
 }
 
-fn internal(operation: OperationId) -> Problem {
+pub(crate) fn internal(operation: OperationId) -> Problem {
     Problem { operation: Some(operation), charged: None, ..Problem::new(Code::InternalError) }
 }
 
@@ -153,7 +153,7 @@ fn view(model: &Model, price: &Price) -> ModelView {
     ModelView::of(&model.contract, &model.aliases, price.effective_from, prices)
 }
 
-fn about_operation(error: &LookupError) -> Problem {
+pub(crate) fn about_operation(error: &LookupError) -> Problem {
     match error {
         LookupError::NotFound => {
             Problem { message: NO_OPERATION.into(), ..Problem::new(Code::NotFound) }

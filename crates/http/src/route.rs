@@ -21,6 +21,10 @@ pub(crate) enum Route<'a> {
     Operation(&'a str),
     /// `POST /v1/operations/{idempotency-key}/cancel`
     Cancel(&'a str),
+    /// `GET /v1/operations/{idempotency-key}/receipt`
+    Receipt(&'a str),
+    /// `GET /v1/receipts/keys`
+    ReceiptKeys,
     /// `GET /v1/wallet`
     Wallet,
     /// Usage of the calling API key.
@@ -124,7 +128,7 @@ enum Pattern {
 }
 
 /// All routes. The commonest is the first, because rows are tried from the top.
-static ROWS: [Row; 14] = [
+static ROWS: [Row; 16] = [
     endpoint("/v1/chat/completions", Methods::Post, Pattern::Exact, |_| Route::Completions),
     endpoint("/v1/quotes", Methods::Post, Pattern::Exact, |_| Route::Quotes),
     endpoint(
@@ -139,6 +143,13 @@ static ROWS: [Row; 14] = [
         Pattern::Segment("/v1/operations/", "/cancel"),
         |key| Route::Cancel(key),
     ),
+    endpoint(
+        "/v1/operations/{idempotency-key}/receipt",
+        Methods::GetOrHead,
+        Pattern::Segment("/v1/operations/", "/receipt"),
+        |key| Route::Receipt(key),
+    ),
+    page("/v1/receipts/keys", |_| Route::ReceiptKeys),
     endpoint("/v1/wallet", Methods::GetOrHead, Pattern::Exact, |_| Route::Wallet),
     endpoint("/v1/usage", Methods::GetOrHead, Pattern::Exact, |_| Route::Usage(UsageRoute::Own)),
     endpoint("/v1/organization/usage/completions", Methods::GetOrHead, Pattern::Exact, |_| {
@@ -199,6 +210,8 @@ impl Route<'_> {
             quotes,
             operation,
             cancel,
+            receipt,
+            receipt_keys,
             wallet,
             usage,
             completions_usage,
@@ -215,6 +228,8 @@ impl Route<'_> {
             Self::Quotes => quotes,
             Self::Operation(_) => operation,
             Self::Cancel(_) => cancel,
+            Self::Receipt(_) => receipt,
+            Self::ReceiptKeys => receipt_keys,
             Self::Wallet => wallet,
             Self::Usage(UsageRoute::Own) => usage,
             Self::Usage(UsageRoute::Completions) => completions_usage,
@@ -281,7 +296,7 @@ const NOT_SERVED: [&str; 15] = [
 fn no_route(path: &str) -> NoRoute {
     let collapsed = collapse(path);
     // Before what is not served: `/v1/chat/completions/` has a slash too many, and is no endpoint of OpenAI's.
-    if let Some(right) = suggest(&collapsed).filter(|_right| !is_cancel_without_key(path)) {
+    if let Some(right) = suggest(&collapsed).filter(|_right| !has_no_key(path)) {
         return NoRoute::Misspelled(right);
     }
     let path = if collapsed.is_empty() { path } else { &collapsed };
@@ -303,9 +318,10 @@ fn collapse(path: &str) -> String {
     segments.flat_map(|segment| ["/", segment]).collect()
 }
 
-/// Returns `true` for the cancel of an empty key: its two slashes are not a mistake of a base URL.
-fn is_cancel_without_key(path: &str) -> bool {
-    path.trim_end_matches('/').ends_with("/operations//cancel")
+/// Returns `true` for the cancel or the receipt of an empty key: its two slashes are not a mistake of a base URL.
+fn has_no_key(path: &str) -> bool {
+    let path = path.trim_end_matches('/');
+    ["/operations//cancel", "/operations//receipt"].iter().any(|end| path.ends_with(end))
 }
 
 /// Label of the path that was probably meant: corrects the usual mistakes of a base URL.
@@ -333,7 +349,9 @@ mod tests {
             Route::Completions => Route::Quotes,
             Route::Quotes => Route::Operation("7f"),
             Route::Operation(_) => Route::Cancel("7f"),
-            Route::Cancel(_) => Route::Wallet,
+            Route::Cancel(_) => Route::Receipt("7f"),
+            Route::Receipt(_) => Route::ReceiptKeys,
+            Route::ReceiptKeys => Route::Wallet,
             Route::Wallet => Route::Usage(UsageRoute::Own),
             Route::Usage(UsageRoute::Own) => Route::Usage(UsageRoute::Completions),
             Route::Usage(UsageRoute::Completions) => Route::Usage(UsageRoute::Costs),

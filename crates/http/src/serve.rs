@@ -23,6 +23,7 @@ use holdfast_net::{
     Admission, ConnectionLimiter, Listener, RefusalLog, SpareAnswer, accept, connection, finish,
     spare_connection,
 };
+use holdfast_receipts::key::Signer;
 use holdfast_telemetry::traces::Tracer;
 use holdfast_wire::error::Code;
 use hyper::body::Incoming;
@@ -47,6 +48,8 @@ pub struct Ports {
     pub engine: Arc<Engine>,
     /// Usage.
     pub reports: Arc<dyn HolderReports>,
+    /// Signer of receipts.
+    pub signer: Arc<Signer>,
     /// Traces of requests; `None` if they are off.
     pub tracer: Option<Arc<Tracer>>,
 }
@@ -59,13 +62,14 @@ impl PublicApi {
     /// The API over these parts, under these options, until this departure is over.
     #[must_use]
     pub fn new(
-        Ports { engine, reports, tracer }: Ports,
+        Ports { engine, reports, signer, tracer }: Ports,
         live: Arc<LiveOptions>,
         departure: Departure,
     ) -> Self {
         Self(Arc::new(Service {
             engine,
             reports,
+            signer,
             live,
             counts: Arc::default(),
             tracer,

@@ -13,6 +13,7 @@ use futures_util::FutureExt;
 use holdfast_domain::admin::report::HolderReports;
 use holdfast_engine::{AuthError, Caller, Engine};
 use holdfast_net::{Client, client, group};
+use holdfast_receipts::key::Signer;
 use holdfast_telemetry::traces::Tracer;
 use holdfast_wire::error::Code;
 use http::header::CONNECTION;
@@ -37,13 +38,14 @@ use crate::request_metrics::RequestMetrics;
 use crate::response_body::ResponseBody;
 use crate::route::{Auth, NoRoute, Route, route};
 use crate::usage::UsageCall;
-use crate::{chat, headers, resources, usage};
+use crate::{chat, headers, receipts, resources, usage};
 
-/// Shared state of all requests: engine, reports, live options, metrics, body budget.
+/// Shared state of all requests: engine, reports, signer, live options, metrics, body budget.
 #[derive(Debug)]
 pub(crate) struct Service {
     pub(crate) engine: Arc<Engine>,
     pub(crate) reports: Arc<dyn HolderReports>,
+    pub(crate) signer: Arc<Signer>,
     pub(crate) live: Arc<LiveOptions>,
     pub(crate) counts: Arc<RequestMetrics>,
     /// Begins the traces of requests; `None` if they are off.
@@ -186,6 +188,11 @@ impl Service {
                 let shown = Box::pin(resources::cancel(engine, &caller, key, log)).await;
                 Ok(with_guard(shown?, place))
             }
+            Route::Receipt(key) => {
+                let place = chat::enter(engine, &serving, &caller)?;
+                let shown = Box::pin(receipts::receipt(self, &caller, key, log)).await;
+                Ok(with_guard(shown?, place))
+            }
             Route::Wallet => {
                 let place = chat::enter(engine, &serving, &caller)?;
                 let shown = Box::pin(resources::wallet(engine, &caller)).await;
@@ -205,7 +212,7 @@ impl Service {
                 let place = chat::enter(engine, &serving, &caller)?;
                 Ok(with_guard(resources::model(&serving, &caller, engine.now(), id)?, place))
             }
-            Route::OpenApi | Route::Docs | Route::Health | Route::Ready => {
+            Route::ReceiptKeys | Route::OpenApi | Route::Docs | Route::Health | Route::Ready => {
                 self.answer_open(route).await
             }
         }
@@ -214,6 +221,7 @@ impl Service {
     /// Answers on a route that requires no API key.
     async fn answer_open(&self, route: Route<'_>) -> Result<HttpResponse, Problem> {
         let probe = match route {
+            Route::ReceiptKeys => return Ok(receipts::keys(&self.signer)),
             Route::OpenApi => return Ok(description::document()),
             Route::Docs => return Ok(description::page()),
             Route::Health | Route::Ready => answer_probe(&self.engine, route).await,
@@ -222,6 +230,7 @@ impl Service {
             | Route::Quotes
             | Route::Operation(_)
             | Route::Cancel(_)
+            | Route::Receipt(_)
             | Route::Wallet
             | Route::Usage(_)
             | Route::Models

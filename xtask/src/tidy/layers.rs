@@ -21,6 +21,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-telemetry", &[]),
     // Connections both ways, limits and timeouts: no route, no meaning of an answer.
     ("holdfast-net", &["holdfast-domain"]),
+    // Signed documents about rows: pure, and below all that serve or keep them.
+    ("holdfast-receipts", &["holdfast-domain", "holdfast-wire"]),
     ("holdfast-store", &["holdfast-domain", "holdfast-failpoint"]),
     (
         "holdfast-engine",
@@ -42,6 +44,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-domain",
             "holdfast-engine",
             "holdfast-net",
+            "holdfast-receipts",
             "holdfast-telemetry",
             "holdfast-wire",
         ],
@@ -102,6 +105,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-domain",
             "holdfast-engine",
             "holdfast-net",
+            "holdfast-receipts",
             "holdfast-sidecar",
             "holdfast-store",
             "holdfast-wire",
@@ -122,6 +126,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "holdfast-http",
             "holdfast-net",
             "holdfast-providers",
+            "holdfast-receipts",
             "holdfast-sidecar",
             "holdfast-store",
             "holdfast-telemetry",

@@ -59,6 +59,10 @@ const EXAMPLES: &[[&str; 2]] = &[
         "holdfast restore --check /var/backups/holdfast.db",
         "holdfast restore /var/backups/holdfast.db --window 48h",
     ],
+    [
+        "holdfast receipt verify receipt.json --keys keys.json",
+        "holdfast receipt verify receipt.json --keys keys.json --json",
+    ],
     ["holdfast completions bash", "holdfast completions zsh"],
     ["holdfast manual /usr/share/man/man1", "holdfast manual ."],
     [

@@ -26,7 +26,7 @@ pub use self::sums::{
 use crate::admin::listing::Period;
 use crate::ports::Unavailable;
 use crate::usage::MeterKind;
-use crate::{ApiKeyId, Currency, Micros, Timestamp, WalletId};
+use crate::{ApiKeyId, Currency, Micros, OperationId, Timestamp, WalletId};
 
 /// Operations that a report is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,4 +169,7 @@ pub trait HolderReports: Send + Sync + fmt::Debug {
     /// Sums of every interval and model with a finished operation, in the order of intervals, then of models.
     /// A reading that exceeds its time is `Unavailable`.
     async fn usage(&self, request: UsageRequest) -> Result<Vec<ModelUsage>, Unavailable>;
+
+    /// Sums the refunds of an operation's charge.
+    async fn refunded(&self, operation: OperationId) -> Result<Micros, Unavailable>;
 }

@@ -98,6 +98,20 @@ impl Front {
         self.operation_lookup(snapshot, caller).await
     }
 
+    /// Reads the row of an operation of this API key, and the moment of the read. Cancel safe.
+    pub(crate) async fn operation(
+        &self,
+        caller: &Caller,
+        request_key: RequestKey,
+    ) -> Result<(Operation, Timestamp), LookupError> {
+        let id = OperationId::of(caller.api_key.id, request_key);
+        let snapshot =
+            self.membership.reconcile_operation(id).await.map_err(LookupError::Unavailable)?;
+        refuse_unknown(&snapshot, caller)?;
+        let operation = snapshot.operation.ok_or(LookupError::NotFound)?;
+        Ok((operation, snapshot.now))
+    }
+
     /// Reads the caller's wallet and the counters of its API key. Cancel safe.
     ///
     /// # Errors

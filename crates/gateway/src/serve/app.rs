@@ -93,7 +93,8 @@ impl App {
         let shutdown = CancellationToken::new();
         let departure = Departure::ending_with(&shutdown);
         let reports = Arc::new(StoreReports(store.clone()));
-        let ports = Ports { engine: Arc::clone(&engine), reports, tracer };
+        let signer = Arc::new(start::signer(&secrets).context("serve was not started")?);
+        let ports = Ports { engine: Arc::clone(&engine), reports, signer, tracer };
         let api = PublicApi::new(ports, Arc::clone(&live), departure.clone());
         let app = Self {
             config,

@@ -25,11 +25,13 @@ use holdfast_domain::credential::{Bearer, Grant};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::LeaseMode;
 use holdfast_domain::restore::Restore;
+use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{CommandKey, Currency, Incarnation, Micros, NodeAddress, Restores as _};
 use holdfast_engine::{
     Catalogue, Engine, Options, Ports, RelayOptions, Secrets, ServingConfig, ServingRules,
 };
 use holdfast_http::{DirectTransport, HttpConfig};
+use holdfast_receipts::key::{SignError, Signer};
 use holdfast_store::migrate::{self, copy};
 use holdfast_store::{SchemaError, ServeLock, Store};
 use holdfast_telemetry::traces::Tracer;
@@ -162,6 +164,12 @@ async fn deposit(
 /// Request of a step of the first start, the same at every start.
 fn request(step: &[u8; 16]) -> Request {
     Request::new(CommandKey::from_bytes(*step), &[step], None)
+}
+
+/// Signer of receipts by the secret that writes, with the public keys of all secrets.
+pub(super) fn signer(secrets: &Secrets) -> Result<Signer, SignError> {
+    let others: Vec<_> = secrets.all().iter().map(ServerSecret::receipt_key).collect();
+    Signer::new(&secrets.first().receipt_key(), &others, &[])
 }
 
 /// Tracer of requests and the export of its spans; `None` for both if traces are off.
@@ -310,7 +318,6 @@ pub(super) fn listening(config: &Config) -> HttpConfig {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_domain::secret::ServerSecret;
     use holdfast_domain::wallet::Wallet;
     use holdfast_store::{DatabaseUrl, Options as StoreOptions};
     use holdfast_testkit::Commands as _;
