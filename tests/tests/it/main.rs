@@ -94,6 +94,7 @@ mod quotes;
 mod rates;
 mod readable;
 mod readme;
+mod receipts;
 mod receiver;
 mod recorded;
 mod refusals;
