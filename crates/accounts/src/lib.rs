@@ -46,6 +46,7 @@ mod principal;
 mod refusals;
 mod refused_requests;
 mod reports;
+mod roots;
 mod routes;
 mod search;
 mod sentence;
@@ -68,8 +69,8 @@ use holdfast_domain::admin::{
     RequestRecord, UseCase, WalletBounds,
 };
 use holdfast_domain::admin::{
-    Administration, Directory, Endpoints, Events, Jobs, RefusedRequests, Reports, RouteReports,
-    Sessions, Webhooks,
+    Administration, Directory, Endpoints, Events, Jobs, LedgerRoots, RefusedRequests, Reports,
+    RouteReports, Sessions, Webhooks,
 };
 use holdfast_domain::cell::Cell;
 use holdfast_domain::debug_as;
@@ -126,6 +127,7 @@ pub trait Book:
     + Events
     + Jobs
     + Journal
+    + LedgerRoots
     + RefusedRequests
     + Reports
     + Restores
@@ -143,6 +145,7 @@ impl<T> Book for T where
         + Events
         + Jobs
         + Journal
+        + LedgerRoots
         + RefusedRequests
         + Reports
         + Restores

@@ -127,6 +127,11 @@ const TABLE: &[Row] = &[
         &["route list", "route show"],
     ),
     row(
+        UseCase::RootRead,
+        &[("GET", "/receipts/roots"), ("GET", "/operations/{id}/proof")],
+        &["ledger roots", "operation proof"],
+    ),
+    row(
         UseCase::JobCreate,
         &[("POST", "/jobs"), ("POST", "/jobs/{id}/cancel")],
         &["ledger verify", "job cancel"],

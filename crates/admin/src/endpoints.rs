@@ -26,7 +26,7 @@ use crate::description::{self, PREFIX};
 use crate::gate::Gate;
 use crate::{
     admin_keys, api_keys, audit, events, jobs, ledger, offers, operations, people, postings,
-    refusals, routes, statement, usage, verbs, wallets, webhooks,
+    refusals, roots, routes, statement, usage, verbs, wallets, webhooks,
 };
 
 /// Description of all endpoints as JSON, the same for every listener of the process. Most processes never serve it.
@@ -68,6 +68,7 @@ endpoints! {
     refusals { list, hours }
     events { list, show }
     offers { models, prices, nodes }
+    roots { list, prove }
     routes { list, history }
     jobs { start, list, show, cancel }
     audit { list }

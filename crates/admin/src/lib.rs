@@ -54,6 +54,7 @@ mod people;
 mod postings;
 mod refusals;
 mod request;
+mod roots;
 mod rotation_body;
 mod routes;
 mod statement;

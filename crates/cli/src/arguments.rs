@@ -260,6 +260,11 @@ pub enum Ledger {
         #[arg(long, value_name = "TEXT")]
         reason: Option<Reason>,
     },
+    /// List the signed roots of the ledger, newest first; with --json as `receipt verify` takes each of them
+    Roots {
+        #[command(flatten)]
+        rows: read::Rows,
+    },
     /// Export every payment and every charge of a period, for an accountant
     ///
     /// A row is a deposit, a refund, an adjustment or a charge, in units of its currency, on the UTC day on which it

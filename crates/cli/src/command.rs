@@ -55,8 +55,8 @@ pub async fn maintain(output: Output, place: PlaceFlags, command: MaintenanceCom
     match command {
         MaintenanceCommand::Completions { shell } => manual::completions(shell),
         MaintenanceCommand::Manual { folder } => manual::pages(&folder),
-        MaintenanceCommand::Receipt(Receipt::Verify { file, keys }) => {
-            receipt::verify(output, &file, &keys)
+        MaintenanceCommand::Receipt(Receipt::Verify { file, keys, proof }) => {
+            receipt::verify(output, (&file, proof.as_deref()), &keys)
         }
         MaintenanceCommand::Migrate(order) => {
             let migrate = async |file: ConfigFile| {
@@ -139,6 +139,7 @@ async fn admin_command(context: &CommandContext<'_>, command: AdminCommand) -> R
             let order = verify::VerificationOrder { progress, since, key, reason };
             verify::run(context, order).await
         }
+        AdminCommand::Ledger(Ledger::Roots { rows }) => ledger::roots(context, &rows).await,
         AdminCommand::Ledger(Ledger::Export(order)) => ledger::export(context, order).await,
     }
 }

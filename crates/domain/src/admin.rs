@@ -32,6 +32,7 @@ mod field_change;
 mod invitation;
 pub mod job;
 mod job_state;
+pub mod ledger_root;
 pub mod listing;
 pub mod offer;
 mod person;
@@ -75,8 +76,8 @@ pub use self::person::{
 pub use self::person_write::{EndedSessions, NewLink, PersonWrite};
 pub use self::ports::{
     Administration, CommandError, Deliveries, Directory, DueDelivery, Endpoints, EventOutbox,
-    Events, HourlyRefusals, Jobs, Outbox, RefusalFilter, RefusedRequests, RouteReports, Sessions,
-    Webhooks,
+    Events, HourlyRefusals, Jobs, LedgerRoots, Outbox, RefusalFilter, RefusedRequests,
+    RouteReports, Sessions, Webhooks,
 };
 pub use self::posting::{
     DepositReference, KnownPosting, NewPosting, OWN_SOURCE, PostingDetails, RefundableOperation,

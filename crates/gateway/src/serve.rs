@@ -20,6 +20,7 @@ mod jobs;
 mod listeners;
 mod prices;
 mod reload;
+mod roots;
 mod settings;
 mod signals;
 mod start;

@@ -4,8 +4,10 @@
 //! operation whose answer was deleted, or is sealed under another credential, has the same receipt. Public keys are
 //! for everybody who is shown a receipt, and need no API key.
 
+use holdfast_domain::ErrorChain;
+use holdfast_domain::admin::report::HolderReports;
 use holdfast_domain::operation::Phase;
-use holdfast_engine::Caller;
+use holdfast_engine::{Caller, Engine};
 use holdfast_receipts::DocumentKind;
 use holdfast_receipts::charge::Charge;
 use holdfast_receipts::key::Signer;
@@ -18,20 +20,27 @@ use crate::log::RequestLog;
 use crate::problem::Problem;
 use crate::reply::{HttpResponse, json};
 use crate::resources::{about_operation, internal, unavailable};
-use crate::service::Service;
 
 const NOT_RUN: &str = "The operation under this Idempotency-Key has proven not to run, and may run again: nothing was \
                        charged, and there is no receipt before it ends.";
 
+/// A request for a receipt: its caller, and the parts that make one.
+#[derive(Debug)]
+pub(crate) struct ReceiptCall<'a> {
+    pub(crate) caller: &'a Caller,
+    pub(crate) engine: &'a Engine,
+    pub(crate) reports: &'a dyn HolderReports,
+    pub(crate) signer: &'a Signer,
+}
+
 /// `GET /v1/operations/{idempotency-key}/receipt`
 pub(crate) async fn receipt(
-    service: &Service,
-    caller: &Caller,
+    ReceiptCall { caller, engine, reports, signer }: ReceiptCall<'_>,
     key: &str,
     log: &mut RequestLog,
 ) -> Result<HttpResponse, Problem> {
     let request_key = headers::request_key_of_path(key)?;
-    let found = service.engine.operation(caller, request_key).await;
+    let found = engine.operation(caller, request_key).await;
     let (operation, issued_at) = found.map_err(|error| about_operation(&error))?;
     log.facts.operation = Some(operation.id);
     log.facts.phase = Some(operation.phase.label());
@@ -52,11 +61,12 @@ pub(crate) async fn receipt(
         }
     };
     let charge = charge.ok_or_else(|| internal(operation.id))?;
-    let refunded = service.reports.refunded(operation.id).await;
+    let refunded = reports.refunded(operation.id).await;
     let refunded = refunded.map_err(|error| unavailable(&error))?;
-    let signed = service.signer.sign(DocumentKind::Receipt, charge.receipt(refunded, issued_at));
+    let signed = signer.sign(DocumentKind::Receipt, charge.receipt(refunded, issued_at));
     let signed = signed.map_err(|error| {
-        tracing::error!(operation.id = %operation.id, error = %holdfast_domain::ErrorChain(&error), "a receipt was not signed");
+        let error = ErrorChain(&error);
+        tracing::error!(operation.id = %operation.id, %error, "a receipt was not signed");
         internal(operation.id)
     })?;
     Ok(json(StatusCode::OK, render(&signed)))

@@ -31,6 +31,7 @@ use crate::live_options::LiveOptions;
 use crate::log::{NO_ROUTE, RequestLog};
 use crate::probe::answer_probe;
 use crate::problem::Problem;
+use crate::receipts::ReceiptCall;
 use crate::reply::{
     HttpResponse, IDEMPOTENCY_KEY, not_allowed, problem, with_guard, with_request_id,
 };
@@ -190,7 +191,9 @@ impl Service {
             }
             Route::Receipt(key) => {
                 let place = chat::enter(engine, &serving, &caller)?;
-                let shown = Box::pin(receipts::receipt(self, &caller, key, log)).await;
+                let (reports, signer) = (&*self.reports, &*self.signer);
+                let call = ReceiptCall { caller: &caller, engine, reports, signer };
+                let shown = Box::pin(receipts::receipt(call, key, log)).await;
                 Ok(with_guard(shown?, place))
             }
             Route::Wallet => {

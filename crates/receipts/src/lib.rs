@@ -8,6 +8,7 @@
 //! - [`canonical`]: the bytes that are signed and hashed, by RFC 8785.
 //! - [`charge`]: the part of a row that never changes again, as a document.
 //! - [`key`]: the signing key, which follows from the server secret, and the public keys.
+//! - [`root`]: roots of the ledger, and the leaves that they are of.
 //! - [`verification`]: a document against public keys, offline.
 //! - [`tree`]: hashes, roots and inclusion proofs of RFC 6962.
 //!
@@ -18,6 +19,7 @@ pub mod canonical;
 pub mod charge;
 mod hex;
 pub mod key;
+pub mod root;
 pub mod tree;
 pub mod verification;
 

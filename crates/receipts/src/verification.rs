@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use crate::canonical::NotCanonical;
 use crate::key::{ALGORITHM, PublicKey, message};
+use crate::root;
+use crate::tree::{TreeHash, root_of_proof};
 use crate::{DocumentKind, hex};
 
 /// Public keys that a verifier trusts.
@@ -97,6 +99,43 @@ impl TrustedKeys {
         key.verify(&message, &value).map_err(VerificationError::Signature)?;
         Ok(document)
     }
+}
+
+/// A proof that does not lead from a receipt to a root.
+#[derive(Debug, thiserror::Error)]
+pub enum InclusionError {
+    /// A member that is missing or of another form.
+    #[error("`{0}` of the proof is missing or malformed")]
+    Member(&'static str),
+    /// A charge without a canonical form.
+    #[error("the charge has no canonical form")]
+    Charge(#[source] NotCanonical),
+    /// Hashes that lead elsewhere.
+    #[error("the proof does not lead from this receipt to this root")]
+    OtherRoot,
+}
+
+/// Follows the proof of a file from the leaf of a receipt to a root, both of which were verified.
+///
+/// # Errors
+///
+/// [`InclusionError`] if it does not lead there.
+pub fn check_inclusion(receipt: &Value, root: &Value, file: &Value) -> Result<(), InclusionError> {
+    let charge = receipt.get("charge").ok_or(InclusionError::Member("charge"))?;
+    let leaf = root::charge_leaf(charge).map_err(InclusionError::Charge)?;
+    let proof = file.get("proof").ok_or(InclusionError::Member("proof"))?;
+    let place = |of: &Value, member| {
+        let digits = of.get(member).and_then(Value::as_str);
+        digits.and_then(|digits| digits.parse().ok()).ok_or(InclusionError::Member(member))
+    };
+    let place = (place(proof, "index")?, place(root, "leaves")?);
+    let path = proof.get("path").and_then(Value::as_array);
+    let path = path.ok_or(InclusionError::Member("path"))?.iter();
+    let path: Option<Vec<_>> = path.map(|hash| TreeHash::read(hash.as_str()?)).collect();
+    let path = path.ok_or(InclusionError::Member("path"))?;
+    let led = root_of_proof(leaf, place, &path).map(|hash| hash.to_string());
+    let signed = root.get("root").and_then(Value::as_str);
+    if led.is_some() && led.as_deref() == signed { Ok(()) } else { Err(InclusionError::OtherRoot) }
 }
 
 /// A bill whose parts contradict each other. No gateway signs one.

@@ -22,6 +22,7 @@ mod plans;
 mod refusal;
 pub mod report;
 mod reports;
+pub(crate) mod roots;
 mod route;
 mod row;
 mod search;

@@ -74,7 +74,7 @@ fn an_audit_says_how_far_it_is_where_it_is_asked_to() {
     let mut ends = parts.map(|part| format!("{part}: 1 of 1\n")).concat();
     ends.push_str("admin keys: 0 of 0\npeople: 0 of 0\nwebhooks: 0 of 0\n");
     // The wallet, its deposit and its key.
-    ends.push_str("trail: 3 of 3\nusage: 1 of 1\n");
+    ends.push_str("trail: 3 of 3\nroots: 0 of 0\nusage: 1 of 1\n");
     assert_eq!((asked.code, &asked.stderr), (Some(0), &ends));
     let json = site.cli(&["ledger", "verify", "--progress", "--json"]);
     let result: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();

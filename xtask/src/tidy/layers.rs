@@ -23,7 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("holdfast-net", &["holdfast-domain"]),
     // Signed documents about rows: pure, and below all that serve or keep them.
     ("holdfast-receipts", &["holdfast-domain", "holdfast-wire"]),
-    ("holdfast-store", &["holdfast-domain", "holdfast-failpoint"]),
+    ("holdfast-store", &["holdfast-domain", "holdfast-failpoint", "holdfast-receipts"]),
     (
         "holdfast-engine",
         &[

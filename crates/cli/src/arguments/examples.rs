@@ -59,6 +59,11 @@ const EXAMPLES: &[[&str; 2]] = &[
         "holdfast restore --check /var/backups/holdfast.db",
         "holdfast restore /var/backups/holdfast.db --window 48h",
     ],
+    ["holdfast ledger roots", "holdfast ledger roots --limit 31 --json"],
+    [
+        "holdfast operation proof 7f2c1a9e-5b7d-8c3e-9a51-0f8e6d2b4c11",
+        "holdfast operation proof chatcmpl_7f2c1a9e5b7d8c3e9a510f8e6d2b4c11 --json",
+    ],
     [
         "holdfast receipt verify receipt.json --keys keys.json",
         "holdfast receipt verify receipt.json --keys keys.json --json",

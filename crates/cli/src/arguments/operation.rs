@@ -15,6 +15,12 @@ pub enum Operation {
     Show(Show),
     /// List operations, newest first
     List(Box<OperationFilter>),
+    /// Prove that an operation is in a signed root of the ledger; with --json as `receipt verify --proof` takes it
+    Proof {
+        /// Operation id or completion id
+        #[arg(value_name = "OPERATION")]
+        operation: OperationName,
+    },
     /// Active holds, by currency
     Held {
         #[command(flatten)]

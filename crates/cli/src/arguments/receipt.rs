@@ -6,14 +6,18 @@ use clap::Subcommand;
 
 #[derive(Debug, Subcommand)]
 pub enum Receipt {
-    /// Verify a signed receipt with public keys, offline; exit status 1 if it is not genuine
+    /// Verify a signed receipt, or a signed root of the ledger, with public keys, offline; exit status 1 if it is not
+    /// genuine
     ///
     /// The keys have to come from the gateway itself, over HTTPS: whoever made the receipt could have made keys with
     /// it. The charge is computed once more from the price lines.
     Verify {
-        /// Receipt, as `GET /v1/operations/{idempotency-key}/receipt` answers it
+        /// Receipt or root, as `GET /v1/operations/{idempotency-key}/receipt` answers it
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        /// Proof that the operation is in a root of the ledger, as `operation proof --json` prints it
+        #[arg(long, value_name = "FILE")]
+        proof: Option<PathBuf>,
         /// Public keys, as `GET /v1/receipts/keys` answers them
         #[arg(long, value_name = "FILE")]
         keys: PathBuf,

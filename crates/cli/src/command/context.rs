@@ -98,6 +98,7 @@ impl RequiredSecrets {
                 Operation::Show(_)
                 | Operation::List(_)
                 | Operation::Held { .. }
+                | Operation::Proof { .. }
                 | Operation::Reconcile { operation: None, .. } => Self::Nothing,
                 Operation::Cancel { .. } => Self::Trail,
                 Operation::Reconcile { operation: Some(_), .. } => Self::Trail,
@@ -117,7 +118,7 @@ impl RequiredSecrets {
             AdminCommand::Read(Read::Job(JobCommand::Cancel { .. })) => Self::Trail,
             AdminCommand::Read(_) => Self::Nothing,
             AdminCommand::Usage(UsageCommand::Report(_)) => Self::Nothing,
-            AdminCommand::Ledger(Ledger::Export(_)) => Self::Nothing,
+            AdminCommand::Ledger(Ledger::Export(_) | Ledger::Roots { .. }) => Self::Nothing,
             AdminCommand::Usage(UsageCommand::ExcludeCosts { .. })
             | AdminCommand::Ledger(Ledger::Verify { .. }) => Self::Known,
         }

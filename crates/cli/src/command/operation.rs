@@ -19,6 +19,7 @@ use super::resource_view::{Paging, ResourceView, given};
 use super::{CommandContext, key, wallet};
 use crate::admin_client::{ChangeKey, ChangeRequest};
 use crate::arguments::read::Rows;
+use crate::arguments::value::OperationName;
 use crate::arguments::{self, Show};
 use crate::failure::{CommandFailure, Refusal, Result};
 use crate::output::note;
@@ -37,6 +38,7 @@ pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Operat
     match command {
         arguments::Operation::Show(options) => show(context, options).await,
         arguments::Operation::List(filter) => list(context, *filter).await,
+        arguments::Operation::Proof { operation } => prove(context, &operation).await,
         arguments::Operation::Held { columns } => {
             HELD.list(context, &[], &Rows { limit: u32::MAX, columns }).await
         }
@@ -57,6 +59,22 @@ pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Operat
             reconcile_one(context, &change.because(reason.as_ref())).await
         }
     }
+}
+
+async fn prove(context: &CommandContext<'_>, operation: &OperationName) -> Result {
+    let path = format!("/operations/{}/proof", operation.operation());
+    let found = context.client.get(&path, &[]).await;
+    let proof = found.map_err(|error| error.because("no root has the operation yet"))?;
+    let root = |name| text(member(&proof, "root"), name);
+    let fields = [
+        ("operation", text(member(&proof, "proof"), "operation_id")),
+        ("root", root("number")),
+        ("from", root("from")),
+        ("to", root("to")),
+        ("leaf", text(member(&proof, "proof"), "index")),
+        ("leaves", root("leaves")),
+    ];
+    context.output.object(&proof, &fields)
 }
 
 async fn show(context: &CommandContext<'_>, options: Show) -> Result {

@@ -1,6 +1,6 @@
-//! `holdfast receipt verify`: a receipt against public keys, by two files only.
+//! `holdfast receipt verify`: a receipt or a root of the ledger against public keys, by files only.
 //!
-//! A file that cannot be read, or is something else, is wrong usage (2); a receipt that is not genuine is a failure
+//! A file that cannot be read, or is something else, is wrong usage (2); a document that is not genuine is a failure
 //! (1). A script that pays invoices must not take one for the other.
 
 use std::fs;
@@ -9,53 +9,101 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 use holdfast_domain::Micros;
 use holdfast_receipts::DocumentKind;
-use holdfast_receipts::verification::{TrustedKeys, VerificationError, check_bill};
+use holdfast_receipts::verification::{
+    TrustedKeys, VerificationError, check_bill, check_inclusion,
+};
 use serde_json::{Value, json};
 
 use crate::failure::{CommandFailure, Refusal, Result};
 use crate::output::Output;
 
-/// Code of a receipt that is not genuine.
-const NOT_GENUINE: &str = "not_genuine";
+/// Field of a document for people.
+type Field = (&'static str, String);
 
-pub(super) fn verify(output: Output, file: &Path, keys: &Path) -> Result {
+/// Verifies a file, and the proof that its operation is in a root.
+pub(super) fn verify(output: Output, (file, proof): (&Path, Option<&Path>), keys: &Path) -> Result {
     let keys = TrustedKeys::parse(&read(keys)?).with_context(|| keys.display().to_string());
     let keys = keys.map_err(CommandFailure::Usage)?;
-    let signed =
-        serde_json::from_slice(&read(file)?).context(format!("{} is not JSON", file.display()));
-    let signed: Value = signed.map_err(CommandFailure::Usage)?;
-    let receipt = keys.verify(DocumentKind::Receipt, &signed).map_err(|error| match error {
+    let signed = json_of(file)?;
+    let is_root = signed.get(DocumentKind::Root.member()).is_some();
+    let kind = if is_root { DocumentKind::Root } else { DocumentKind::Receipt };
+    let document = genuine(&keys, (kind, file), &signed)?;
+    let key_id = text(&signed, "/signature/key_id");
+    let mut view = json!({ "genuine": true, "key_id": key_id, kind.member(): document });
+    let mut fields = vec![("genuine", format!("yes, signed by key {key_id}"))];
+    match kind {
+        DocumentKind::Root => fields.extend(root_fields(document)),
+        DocumentKind::Receipt => {
+            check_bill(document).map_err(not_genuine)?;
+            fields.extend(receipt_fields(document));
+        }
+    }
+    if let Some(proof) = proof {
+        let with_root = json_of(proof)?;
+        let root = genuine(&keys, (DocumentKind::Root, proof), &with_root)?;
+        check_inclusion(document, root, &with_root).map_err(not_genuine)?;
+        fields.push(("in root", text(root, "/number").to_owned()));
+        if let Some(members) = view.as_object_mut() {
+            members.insert("root".to_owned(), root.clone());
+        }
+    }
+    output.object(&view, &fields)
+}
+
+fn genuine<'a>(
+    keys: &TrustedKeys,
+    (kind, file): (DocumentKind, &Path),
+    signed: &'a Value,
+) -> Result<&'a Value> {
+    keys.verify(kind, signed).map_err(|error| match error {
         VerificationError::Shape(_) => {
             CommandFailure::Usage(anyhow!("{}: {error}", file.display()))
         }
         VerificationError::Algorithm
         | VerificationError::UnknownKey(_)
         | VerificationError::Document(_)
-        | VerificationError::Signature(_) => Refusal::failed(NOT_GENUINE, error.to_string()),
-    })?;
-    check_bill(receipt).map_err(|error| Refusal::failed(NOT_GENUINE, error.to_string()))?;
-    let key_id = text(&signed, "/signature/key_id");
-    let view = json!({ "genuine": true, "key_id": key_id, "receipt": receipt });
-    let [charge, refunded] = ["/charge/charge_micros", "/refunded_micros"].map(|place| {
-        // Any digits are signed, also those of an amount that no ledger has.
-        let micros = text(receipt, place).parse().map(|micros| Micros::new(micros).to_string());
-        let amount = micros.unwrap_or_else(|_too_long| format!("{} micros", text(receipt, place)));
-        format!("{amount} {}", text(receipt, "/charge/currency"))
-    });
-    output.object(
-        &view,
-        &[
-            ("genuine", format!("yes, signed by key {key_id}")),
-            ("operation", text(receipt, "/charge/operation_id").to_owned()),
-            ("status", text(receipt, "/charge/status").to_owned()),
-            ("model", text(receipt, "/charge/model").to_owned()),
-            ("price version", text(receipt, "/charge/price_version").to_owned()),
-            ("charge", charge),
-            ("refunded", refunded),
-            ("finished", text(receipt, "/charge/finished_at").to_owned()),
-            ("issued", text(receipt, "/issued_at").to_owned()),
-        ],
-    )
+        | VerificationError::Signature(_) => not_genuine(error),
+    })
+}
+
+fn not_genuine(error: impl std::error::Error) -> CommandFailure {
+    Refusal::failed("not_genuine", error.to_string())
+}
+
+fn receipt_fields(receipt: &Value) -> Vec<Field> {
+    let of_charge = |name: &str| text(receipt, &format!("/charge/{name}")).to_owned();
+    let amount = |micros: &str| {
+        // Any digits can be signed, also those of an amount that no ledger has.
+        let amount = micros.parse().map(|micros| Micros::new(micros).to_string());
+        let amount = amount.unwrap_or_else(|_too_long| format!("{micros} micros"));
+        format!("{amount} {}", of_charge("currency"))
+    };
+    vec![
+        ("operation", of_charge("operation_id")),
+        ("status", of_charge("status")),
+        ("model", of_charge("model")),
+        ("price version", of_charge("price_version")),
+        ("charge", amount(&of_charge("charge_micros"))),
+        ("refunded", amount(text(receipt, "/refunded_micros"))),
+        ("finished", of_charge("finished_at")),
+        ("issued", text(receipt, "/issued_at").to_owned()),
+    ]
+}
+
+fn root_fields(root: &Value) -> Vec<Field> {
+    let member = |place| text(root, place).to_owned();
+    vec![
+        ("number", member("/number")),
+        ("to", member("/to")),
+        ("leaves", member("/leaves")),
+        ("root", member("/root")),
+        ("signed", member("/signed_at")),
+    ]
+}
+
+fn json_of(file: &Path) -> Result<Value> {
+    let read = serde_json::from_slice(&read(file)?);
+    read.with_context(|| format!("{} is not JSON", file.display())).map_err(CommandFailure::Usage)
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {

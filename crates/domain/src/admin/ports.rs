@@ -7,6 +7,7 @@
 //! | [`Directory`] | finds and lists wallets, API keys and operations |
 //! | [`Events`], [`EventOutbox`] | events of a wallet; events that no change has |
 //! | [`RefusedRequests`] | lists and counts requests that were refused |
+//! | [`LedgerRoots`] | signed roots of the ledger, and proofs that an operation is in one |
 //! | [`RouteReports`] | attempts, failures and circuit breakers of routes |
 //! | [`Jobs`] | long work of operators, a page at a time |
 //! | [`Webhooks`], [`Deliveries`] | webhooks; the deliveries that are due, and the lease of each |
@@ -20,6 +21,7 @@ mod directory;
 mod events;
 mod jobs;
 mod refusals;
+mod roots;
 mod routes;
 mod sessions;
 mod webhooks;
@@ -31,6 +33,7 @@ pub use self::directory::Directory;
 pub use self::events::{EventOutbox, Events};
 pub use self::jobs::Jobs;
 pub use self::refusals::{HourlyRefusals, RefusalFilter, RefusedRequests};
+pub use self::roots::LedgerRoots;
 pub use self::routes::RouteReports;
 pub use self::sessions::Sessions;
 pub use self::webhooks::{Deliveries, DueDelivery, Endpoints, Outbox, Webhooks};

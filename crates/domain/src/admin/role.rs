@@ -215,6 +215,8 @@ use_cases! {
     NodeRead = "node.read": Operator Finance Support Auditor;
     /// Routes of providers are listed, and one is shown, with their errors.
     RouteRead = "route.read": Operator Finance Support Auditor;
+    /// Roots of the ledger are listed, and an operation is proven to be in one.
+    RootRead = "root.read": Operator Finance Support Auditor;
     /// A job is started: an audit of the ledger, which changes no row of it.
     JobCreate = "job.create": Operator Finance Auditor;
     /// Jobs are listed, and one is shown.

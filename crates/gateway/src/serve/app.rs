@@ -15,6 +15,7 @@ use holdfast_config::Config;
 use holdfast_domain::operation::Node;
 use holdfast_engine::{Engine, Secrets};
 use holdfast_http::{Departure, LiveOptions, Ports, PublicApi};
+use holdfast_receipts::key::Signer;
 use holdfast_store::{ServeLock, Store};
 use holdfast_webhooks::Receivers;
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -38,6 +39,7 @@ pub(super) struct App {
     pub(super) lock: Arc<ServeLock>,
     pub(super) store: Store,
     pub(super) secrets: Secrets,
+    pub(super) signer: Arc<Signer>,
     pub(super) node: Node,
     pub(super) receivers: Receivers,
     pub(super) settings: SettingsSource,
@@ -93,8 +95,10 @@ impl App {
         let shutdown = CancellationToken::new();
         let departure = Departure::ending_with(&shutdown);
         let reports = Arc::new(StoreReports(store.clone()));
-        let signer = Arc::new(start::signer(&secrets).context("serve was not started")?);
-        let ports = Ports { engine: Arc::clone(&engine), reports, signer, tracer };
+        let signer =
+            Arc::new(start::signer(&store, &secrets).await.context("serve was not started")?);
+        let ports =
+            Ports { engine: Arc::clone(&engine), reports, signer: Arc::clone(&signer), tracer };
         let api = PublicApi::new(ports, Arc::clone(&live), departure.clone());
         let app = Self {
             config,
@@ -104,6 +108,7 @@ impl App {
             lock,
             store,
             secrets,
+            signer,
             node,
             receivers,
             settings,

@@ -31,7 +31,7 @@ use holdfast_engine::{
     Catalogue, Engine, Options, Ports, RelayOptions, Secrets, ServingConfig, ServingRules,
 };
 use holdfast_http::{DirectTransport, HttpConfig};
-use holdfast_receipts::key::{SignError, Signer};
+use holdfast_receipts::key::Signer;
 use holdfast_store::migrate::{self, copy};
 use holdfast_store::{SchemaError, ServeLock, Store};
 use holdfast_telemetry::traces::Tracer;
@@ -166,10 +166,14 @@ fn request(step: &[u8; 16]) -> Request {
     Request::new(CommandKey::from_bytes(*step), &[step], None)
 }
 
-/// Signer of receipts by the secret that writes, with the public keys of all secrets.
-pub(super) fn signer(secrets: &Secrets) -> Result<Signer, SignError> {
+/// Signer of receipts by the secret that writes, with the public keys of all secrets, and of those that were secrets
+/// before.
+pub(super) async fn signer(store: &Store, secrets: &Secrets) -> anyhow::Result<Signer> {
+    let first = secrets.first().receipt_key();
     let others: Vec<_> = secrets.all().iter().map(ServerSecret::receipt_key).collect();
-    Signer::new(&secrets.first().receipt_key(), &others, &[])
+    let own = Signer::new(&first, &others, &[])?;
+    let kept = store.keep_receipt_keys(own.keys().to_vec()).await;
+    Ok(Signer::new(&first, &others, &kept.context("the keys of receipts were not kept")?)?)
 }
 
 /// Tracer of requests and the export of its spans; `None` for both if traces are off.

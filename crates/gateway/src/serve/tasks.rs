@@ -21,7 +21,7 @@ use super::app::App;
 use super::jobs::JobRunner;
 use super::reload::Reloader;
 use super::signals::Signals;
-use super::{facts, summing, trail};
+use super::{facts, roots, summing, trail};
 
 /// Background task, with its name in the log.
 pub(super) type NamedTask = (&'static str, BoxFuture<'static, ()>);
@@ -42,6 +42,7 @@ impl App {
             ("settings", self.settings.keeper(store(), self.node.clone()).run(end()).boxed()),
             ("facts", facts::run(store(), end()).boxed()),
             ("usage sums", summing::run(store(), end()).boxed()),
+            ("ledger roots", roots::run(store(), Arc::clone(&self.signer), end()).boxed()),
             ("providers", prepare(self.engine.serving(), end()).boxed()),
             ("metrics", run_metrics_upkeep(self.metrics.clone(), end()).boxed()),
         ];

@@ -11,6 +11,7 @@
 //! admin keys, people, webhooks
 //!             200 rows, and the rows of the audit log about them
 //! trail       1,000 rows
+//! roots       one root, and the rows that it is of
 //! ```
 //!
 //! [`PARTS`] lists the parts: a new part is a line there, with a function that checks a page of it. The next page
@@ -22,6 +23,7 @@ mod counters;
 mod operations;
 mod people;
 mod postings;
+mod roots;
 mod tracked;
 mod trail;
 mod trail_record;
@@ -44,7 +46,7 @@ use crate::schema::Dialect;
 use crate::store::Store;
 
 /// The parts of an audit, in their order.
-const PARTS: [Part; 9] = [
+const PARTS: [Part; 10] = [
     Part {
         name: "operations",
         table: "operations",
@@ -84,6 +86,11 @@ const PARTS: [Part; 9] = [
         name: "trail",
         table: "audit",
         check: |db, page, found| Box::pin(trail::check(db, page, found)),
+    },
+    Part {
+        name: "roots",
+        table: "ledger_roots",
+        check: |db, page, found| Box::pin(roots::check(db, page, found)),
     },
     // One page: sums of hours against sums of rows, and the window of a restore, all of one moment.
     Part {

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! operations -> postings -> wallets -> API keys       parts, one after the other
-//!     -> admin keys -> people -> webhooks -> trail -> usage
+//!     -> admin keys -> people -> webhooks -> trail -> roots -> usage
 //! after .. last row                                   pages of a part, each in a snapshot of its own
 //! ```
 //!

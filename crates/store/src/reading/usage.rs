@@ -29,6 +29,7 @@ use sea_orm::{
 
 pub(crate) use self::check::mismatches;
 use self::facts::{HOUR, Scope, Selection};
+pub(crate) use self::summing::SETTLED;
 use super::names::of_kind;
 use super::page::numbers;
 use super::{ReadError, ReadTransaction};

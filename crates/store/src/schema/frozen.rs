@@ -135,6 +135,11 @@ const FROZEN: &[(&str, &str, &str)] = &[
         "1ca468a7cd1a46b4f9d1d406a1d6a532f2185e3d76d0874f48e16949fe64b5b8",
         "c5bdf01f8ef0b7848f56cb57b7db1a4d22cef1babec72ad5058ebb0403460a57",
     ),
+    (
+        "0026_ledger_roots",
+        "dcbcf2b6398ca4de8d8ae11c8162a888ef68fad21b28a540d5e1e4253f9b9169",
+        "68ada75c60409115983bbcd6b9c190ab5bdbeb9855d7b45ec6b8a8a7885a20f9",
+    ),
 ];
 /// Migrations up to this one were released together, before there was a version to work next to.
 const FIRST_RELEASE: u32 = 8;

@@ -235,6 +235,18 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         // Without the window of one, request keys run that may have run before.
         loss: &[LostTable { table: "restores", nouns: ["restore", "restores"] }],
     },
+    Migration {
+        version: 26,
+        name: "ledger_roots",
+        texts: [files!("sqlite/0026_ledger_roots"), files!("postgres/0026_ledger_roots")],
+        loss: &[
+            LostTable {
+                table: "ledger_roots",
+                nouns: ["root of the ledger", "roots of the ledger"],
+            },
+            LostTable { table: "receipt_keys", nouns: ["key of receipts", "keys of receipts"] },
+        ],
+    },
 ];
 
 /// Schema of all migrations together, for tests that read it without a store.

@@ -33,6 +33,7 @@ mod remembered;
 mod repetition;
 mod report;
 mod restores;
+mod roots;
 mod routes;
 mod schema;
 mod scratch;

@@ -130,7 +130,8 @@ async fn migrations_go_up_and_down_one_by_one() {
             "limits_of_every_edit",
             "refusals_of_requests",
             "routes",
-            "restores"
+            "restores",
+            "ledger_roots"
         ]
     );
     assert_eq!(migrate::up(&url).await.unwrap(), [], "a second time changes nothing");

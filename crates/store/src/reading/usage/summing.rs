@@ -42,7 +42,7 @@ use crate::transaction::hour::{self, HourKey, HourSums, SummingPosition, Summing
 use holdfast_domain::admin::report::{GroupBy, UsageFilter};
 
 /// Age at which an operation is summed: no transaction of an older one is still open.
-const SETTLED: Duration = Duration::from_secs(600);
+pub(crate) const SETTLED: Duration = Duration::from_secs(600);
 const _: () = assert!(SETTLED.as_secs() > 2 * CREATION_DISORDER.as_secs());
 
 /// Numbers of operations and of postings that one step sums: few enough not to hold up a writer that
@@ -113,7 +113,7 @@ impl Store {
         Ok(SummingProgress::Step)
     }
 
-    async fn has_long_writes(&self) -> Result<bool, Unavailable> {
+    pub(crate) async fn has_long_writes(&self) -> Result<bool, Unavailable> {
         let age = i64::try_from(CREATION_DISORDER.as_micros()).unwrap_or(i64::MAX);
         let rows = self.query(LONG_WRITES, [age.into()]).await?;
         let count = rows.first().map_or(Ok(0), |row| Cells::new(row).int());

@@ -1,0 +1,3 @@
+DROP TABLE receipt_keys;
+DROP TABLE ledger_passed;
+DROP TABLE ledger_roots;

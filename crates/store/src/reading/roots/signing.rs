@@ -1,0 +1,250 @@
+//! Signing of roots: once a UTC day, by any of the nodes, over all that is older than the day and settled.
+//!
+//! Rows are read page by page, each page in a transaction of its own: an ended operation never changes, so a page is
+//! true whenever it is read. One transaction writes the root and notes the operations that it passed; it has no effect
+//! if another node has signed that root meanwhile.
+
+use holdfast_domain::Timestamp;
+use holdfast_domain::ports::Unavailable;
+use holdfast_receipts::DocumentKind;
+use holdfast_receipts::canonical::NotCanonical;
+use holdfast_receipts::key::{PublicKey, SignError, Signer};
+use holdfast_receipts::root::{self, RootPlace};
+use sea_orm::Statement;
+use serde_json::Value;
+
+use super::{LeafPart, LeafRows, Leaves, RootRow, last, page, starts};
+use crate::error::unavailable;
+use crate::reading::page::{first_at, numbers};
+use crate::reading::usage::SETTLED;
+use crate::reading::{ReadError, ReadTransaction};
+use crate::rows::Cells;
+use crate::rows::entity::{operation, posting};
+use crate::schema::{Dialect, blob};
+use crate::store::Store;
+use crate::transaction::exchange::Exchange;
+
+const DAY: i64 = 86_400_000_000;
+/// Of two nodes that sign at once, the second one reads the root of the first.
+const ALONE: &str = "LOCK TABLE ledger_roots IN SHARE ROW EXCLUSIVE MODE";
+const COUNT: &str = "SELECT coalesce(max(seq), 0) FROM ledger_roots";
+const SIGN: &str = "INSERT INTO ledger_roots (seq, ends_at, operations_to, postings_to, signed)
+    VALUES ($1, $2, $3, $4, $5)";
+const PASS: &str = "INSERT INTO ledger_passed (op_seq) VALUES ($1) ON CONFLICT DO NOTHING";
+const INCLUDE: &str = "UPDATE ledger_passed SET root = $2 WHERE op_seq = $1 AND root IS NULL";
+const KEY: &str = "INSERT INTO receipt_keys (public_key, created_at) VALUES ($1, $2)
+    ON CONFLICT DO NOTHING";
+const KEYS: &str = "SELECT public_key FROM receipt_keys ORDER BY seq DESC";
+
+/// A root that was not signed.
+#[derive(Debug, thiserror::Error)]
+pub enum SignRootError {
+    /// The database cannot be read or written.
+    #[error("the rows of the root were not read or written")]
+    Unavailable(#[source] Unavailable),
+    /// Rows have no leaf: the audit of the ledger names them.
+    #[error("{0} rows cannot be read, and no root is signed over them")]
+    Unreadable(usize),
+    /// The root before it is no document: the audit of the ledger reports it.
+    #[error("the root before it cannot be read")]
+    Previous(#[source] serde_json::Error),
+    /// The root before it has no canonical form.
+    #[error("the root before it has no canonical form")]
+    Form(#[source] NotCanonical),
+    /// The signature was not made.
+    #[error("the root was not signed")]
+    Sign(#[source] SignError),
+}
+
+/// Root that is about to be signed.
+#[derive(Debug)]
+struct RootDraft {
+    before: Option<RootRow>,
+    rows: LeafRows,
+    ends_at: Timestamp,
+    now: Timestamp,
+}
+
+impl Store {
+    /// Signs the root of the days before today, unless it is signed already or too early. Any number of nodes may do
+    /// so at once. True if it was signed here.
+    ///
+    /// # Errors
+    ///
+    /// A [`SignRootError`] if the root was not signed; the next call tries again.
+    pub async fn sign_root(&self, signer: &Signer) -> Result<bool, SignRootError> {
+        self.sign_root_until(signer, None).await
+    }
+
+    /// The same over all that was created before a moment. For tests, which have no day to wait.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::sign_root`].
+    #[doc(hidden)]
+    pub async fn sign_root_until(
+        &self,
+        signer: &Signer,
+        until: Option<Timestamp>,
+    ) -> Result<bool, SignRootError> {
+        let failed = SignRootError::Unavailable;
+        // A transaction that is open for minutes may yet add a row below the numbers.
+        if self.dialect() == Dialect::Postgres && self.has_long_writes().await.map_err(failed)? {
+            return Ok(false);
+        }
+        let draft = self.summing_transaction(move |db| Box::pin(draft(db, until))).await;
+        let Some(draft) = draft.map_err(failed)? else { return Ok(false) };
+        let leaves = self.leaves_of(&draft.rows).await.map_err(failed)?;
+        if !leaves.unreadable.is_empty() {
+            return Err(SignRootError::Unreadable(leaves.unreadable.len()));
+        }
+        let number = draft.before.as_ref().map_or(1, |row| row.number.saturating_add(1));
+        let place = RootPlace {
+            number,
+            from: draft.before.as_ref().map(|row| row.ends_at),
+            to: draft.ends_at,
+            previous: draft.before.as_ref().map(previous).transpose()?,
+            signed_at: draft.now,
+        };
+        let signed = signer.sign(DocumentKind::Root, place.document(&leaves.hashes));
+        let signed = signed.map_err(SignRootError::Sign)?.to_string();
+        self.write_root(number, draft, (leaves, signed)).await.map_err(failed)
+    }
+
+    async fn leaves_of(&self, rows: &LeafRows) -> Result<Leaves, Unavailable> {
+        let mut leaves = Leaves::default();
+        for part in LeafPart::ALL {
+            let mut after = Some(i64::MIN);
+            while let Some(last) = after {
+                let rows = rows.clone();
+                let read = self.summing_transaction(move |db| {
+                    Box::pin(async move {
+                        let after = page(db, &rows, (part, last), &mut leaves).await?;
+                        Ok((after, leaves))
+                    })
+                });
+                (after, leaves) = read.await?;
+            }
+        }
+        Ok(leaves)
+    }
+
+    async fn write_root(
+        &self,
+        number: i64,
+        draft: RootDraft,
+        (leaves, signed): (Leaves, String),
+    ) -> Result<bool, Unavailable> {
+        let dialect = self.dialect();
+        let lock = match dialect {
+            // A transaction that writes has the whole file.
+            Dialect::Sqlite => None,
+            Dialect::Postgres => Some(dialect.statement(ALONE, [])),
+        };
+        let judge = move |last: Vec<i64>, _now| {
+            if last != [number.saturating_sub(1)] {
+                return (Vec::new(), false);
+            }
+            let RootDraft { rows, ends_at, .. } = draft;
+            let binds = [
+                number.into(),
+                ends_at.as_micros().into(),
+                rows.operations.end.into(),
+                rows.postings.end.into(),
+                signed.into(),
+            ];
+            let pass = leaves.open.iter().map(|it| dialect.statement(PASS, [(*it).into()]));
+            let include = leaves.late.iter();
+            let include =
+                include.map(|it| dialect.statement(INCLUDE, [(*it).into(), number.into()]));
+            let sign = std::iter::once(dialect.statement(SIGN, binds));
+            (sign.chain(pass).chain(include).collect(), true)
+        };
+        let exchange =
+            Exchange::new(move |_now| dialect.statement(COUNT, []), |cells| cells.int(), judge);
+        self.exchange(exchange.locked(lock)).await
+    }
+
+    /// Keeps the public keys of receipts, and returns all that were ever kept, the latest first.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`] if the database cannot be read or written.
+    pub async fn keep_receipt_keys(
+        &self,
+        keys: Vec<PublicKey>,
+    ) -> Result<Vec<PublicKey>, Unavailable> {
+        let dialect = self.dialect();
+        self.run(move |now| {
+            let key = |key: PublicKey| {
+                dialect.statement(KEY, [blob(key.to_bytes()), now.as_micros().into()])
+            };
+            keys.into_iter().map(key).collect::<Vec<Statement>>()
+        })
+        .await?;
+        let rows = self.query(KEYS, []).await?;
+        let keys = rows.iter().map(|row| Cells::new(row).bytes().map(PublicKey::from_bytes));
+        keys.collect::<Result<_, _>>().map_err(unavailable)
+    }
+}
+
+/// Public keys that are kept.
+pub(crate) async fn keys(db: &ReadTransaction) -> Result<Vec<PublicKey>, ReadError> {
+    let rows = db.query(KEYS, []).await?;
+    let keys = rows.iter().map(|row| Cells::new(row).bytes().map(PublicKey::from_bytes));
+    keys.collect::<Result<_, _>>().map_err(ReadError::Row)
+}
+
+fn previous(row: &RootRow) -> Result<holdfast_receipts::tree::TreeHash, SignRootError> {
+    let signed: Value = serde_json::from_str(&row.signed).map_err(SignRootError::Previous)?;
+    root::hash(signed.get(DocumentKind::Root.member()).unwrap_or(&Value::Null))
+        .map_err(SignRootError::Form)
+}
+
+/// The next root; `None` if it is signed, or too early.
+async fn draft(
+    db: &ReadTransaction,
+    until: Option<Timestamp>,
+) -> Result<Option<RootDraft>, ReadError> {
+    let (before, now) = (last(db).await?, db.now().await?);
+    let Some(ends_at) = until.or_else(|| end_of_yesterday(now)) else { return Ok(None) };
+    if before.as_ref().is_some_and(|row| row.ends_at >= ends_at) {
+        return Ok(None);
+    }
+    let [operations, postings] = starts(before.as_ref());
+    let moment = ends_at.as_micros();
+    let all = numbers::<operation::Entity>(db, operation::Column::Seq).await?;
+    let columns = [operation::Column::Seq, operation::Column::CreatedAt];
+    let operations_to =
+        first_at::<operation::Entity>(db, columns, moment, operations..all.end).await?;
+    let all = numbers::<posting::Entity>(db, posting::Column::Seq).await?;
+    let columns = [posting::Column::Seq, posting::Column::CreatedAt];
+    let postings_to = first_at::<posting::Entity>(db, columns, moment, postings..all.end).await?;
+    let rows = LeafRows {
+        root: None,
+        operations: operations..operations_to,
+        postings: postings..postings_to,
+    };
+    Ok(Some(RootDraft { before, rows, ends_at, now }))
+}
+
+/// Beginning of the day, once every row from before it is committed.
+fn end_of_yesterday(now: Timestamp) -> Option<Timestamp> {
+    let today = now.as_micros().div_euclid(DAY).saturating_mul(DAY);
+    let settled = i64::try_from(SETTLED.as_micros()).unwrap_or(i64::MAX);
+    (now.as_micros().saturating_sub(today) >= settled).then(|| Timestamp::from_micros(today))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_ends_once_its_rows_are_committed() {
+        let at = |micros: i64| end_of_yesterday(Timestamp::from_micros(20_000 * DAY + micros));
+        assert_eq!(at(0), None);
+        assert_eq!(at(599_999_999), None);
+        assert_eq!(at(600_000_000), Some(Timestamp::from_micros(20_000 * DAY)));
+        assert_eq!(at(DAY - 1), Some(Timestamp::from_micros(20_000 * DAY)));
+    }
+}
