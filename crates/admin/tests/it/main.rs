@@ -20,6 +20,7 @@ mod operations;
 mod people;
 mod refusals;
 mod reports;
+mod roots;
 mod texts;
 mod trail;
 mod walk;
