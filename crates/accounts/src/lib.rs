@@ -97,7 +97,7 @@ pub(crate) use self::error::Result;
 pub use self::error::{AccountsError, ResourceKind};
 pub use self::exports::{LedgerFile, StatementFile, UsageFile};
 pub use self::in_flight::{InFlight, Place};
-pub use self::links::{LinkError, LinkView, UsedLink};
+pub use self::links::{AcceptedLink, LinkError, LinkView, UsedLink};
 pub use self::notes::FailedSignIns;
 pub use self::offers::OfferedModels;
 pub use self::operations::OperationRecord;

@@ -13,8 +13,8 @@
 //! Never in here: a token in an error or a row. The store has its hash.
 
 use holdfast_domain::admin::{
-    AccountAction, AccountRefusal, EmailAddress, KnownLink, LinkPurpose, PasswordHash,
-    PersonAction, PersonLink,
+    AccountAction, AccountRefusal, EmailAddress, KnownLink, KnownPassword, LinkPurpose,
+    PasswordHash, PersonAction, PersonLink,
 };
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::LinkToken;
@@ -22,7 +22,10 @@ use holdfast_domain::{CommandKey, PersonId, Timestamp};
 
 use crate::passwords::{HashError, Lane};
 use crate::sessions::attempt;
-use crate::{Accounts, AccountsError, Name, Password, Principal, Request, SignInOrigin};
+use crate::{
+    Accounts, AccountsError, BegunSession, Name, Password, Principal, Request, SignInError,
+    SignInOrigin,
+};
 
 /// View of a link for its bearer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +51,15 @@ pub struct UsedLink {
     pub password: Option<PasswordHash>,
 }
 
+/// A link that was used, with the session that began by it.
+#[derive(Debug, Clone)]
+pub struct AcceptedLink {
+    /// Person of the link.
+    pub person: PersonId,
+    /// Session of the person who set a password; `None` for one who was signed in, or if none could begin.
+    pub begun: Option<BegunSession>,
+}
+
 /// Failure to look at a link or to use it.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -69,6 +81,11 @@ pub enum LinkError {
     /// A failure of another kind.
     #[error(transparent)]
     Failed(AccountsError),
+}
+
+/// A session that has begun, or `None` with a line in the log.
+fn logged(begun: Result<BegunSession, SignInError>) -> Option<BegunSession> {
+    begun.inspect_err(|error| tracing::warn!(%error, "no session began by a used link")).ok()
 }
 
 impl From<AccountsError> for LinkError {
@@ -181,27 +198,50 @@ impl Accounts {
         Ok(UsedLink { person, password: Some(password) })
     }
 
+    /// Signs the person in who has just set a password by a link: the password needs no second proof. Without a session
+    /// if none can begin, because an error would read as if the link were unused.
+    pub async fn sign_in_by_link(
+        &self,
+        used: UsedLink,
+        email: Option<&EmailAddress>,
+        origin: &SignInOrigin,
+    ) -> AcceptedLink {
+        let UsedLink { person, password } = used;
+        let (Some(hash), Some(email)) = (password, email) else {
+            return AcceptedLink { person, begun: None };
+        };
+        let begun = async {
+            let known = self.book.password_of(email).await?;
+            // Another password may have been set since, or the person ended.
+            let is_own = |known: &KnownPassword| known.person == person && known.hash == hash;
+            self.begin(&known.filter(is_own).ok_or(SignInError::Wrong)?, None, origin).await
+        };
+        AcceptedLink { person, begun: logged(begun.await) }
+    }
+
     /// The person of a used link, if the caller is that person: by the session, or by the password that they
-    /// set with it, whose failures are those of a sign-in. Other callers do not learn the person.
+    /// set with it, whose failures are those of a sign-in. A session begins by the password. Other callers do not learn
+    /// the person.
     pub async fn accepted_by(
         &self,
         token: &LinkToken,
         password: Option<&Password>,
         signed_in: Option<PersonId>,
         origin: &SignInOrigin,
-    ) -> Option<PersonId> {
+    ) -> Option<AcceptedLink> {
         let known = self.book.known_link(&token.hash()).await.ok()??;
         let person = Some(known.link).filter(|link| link.used_at.is_some())?.person;
         if signed_in == Some(person) {
-            return signed_in;
+            return Some(AcceptedLink { person, begun: None });
         }
         // Counted and slowed down as a sign-in is: a used link must not become a place to guess
         // passwords.
         let email = known.record.person.email?;
         let known = self.book.password_of(&email).await.ok()?;
         let attempt = attempt(origin, email.as_str(), known.as_ref(), None);
-        let proven = self.prove(attempt, origin.address, password?, known).await;
-        proven.ok().map(|known| known.person)
+        let proven = self.prove(attempt, origin.address, password?, known).await.ok()?;
+        let begun = logged(self.begin(&proven, None, origin).await);
+        Some(AcceptedLink { person: proven.person, begun })
     }
 
     async fn open_link(&self, token: &LinkToken) -> Result<(KnownLink, PersonLink), LinkError> {

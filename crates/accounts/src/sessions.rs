@@ -158,6 +158,16 @@ impl Accounts {
         let mark = self.mark_of(known.as_ref(), origin).await?;
         let attempt = attempt(origin, written, known.as_ref(), mark.as_ref());
         let known = self.prove(attempt, origin.address, password, known).await?;
+        self.begin(&known, mark, origin).await
+    }
+
+    /// Begins a session of a person whose password is proven, or was set a moment ago.
+    pub(crate) async fn begin(
+        &self,
+        known: &KnownPassword,
+        mark: Option<BrowserToken>,
+        origin: &SignInOrigin,
+    ) -> Result<BegunSession, SignInError> {
         // The broadest one: the person may choose another one later.
         let first = known.grants.iter().map(|grant| grant.authority).min_by_key(|it| it.role);
         let authority = first.ok_or(SignInError::Wrong)?;

@@ -1,22 +1,21 @@
 //! The page of a one-time link: an invitation, a new password, or the first owner.
 //!
-//! Shown at every GET, also to a mail scanner, and used once, by POST. A person with a
-//! password uses it signed in; a person without one sets one.
+//! Shown at every GET, also to a mail scanner, and used once, by POST. A person with a password uses it signed in; a
+//! person without one sets one, and is signed in by that, with a new session as a sign-in begins it.
 //!
-//! Never: the token in a log, or a session for the user of a link, who signs in with the new password.
+//! Never: the token in a log, or a session for a user of a link who has not set or proven the password.
 
 use askama::Template;
 use axum::extract::{Path, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::fields::members;
-use holdfast_accounts::{LinkError, LinkView, Name, SignInOrigin, UsedLink};
+use holdfast_accounts::{AcceptedLink, LinkError, LinkView, Name, SignInOrigin};
 use holdfast_domain::PersonId;
 use holdfast_domain::admin::{EmailAddress, LinkPurpose};
 use holdfast_domain::secret::LinkToken;
 use http::StatusCode;
 
 use crate::audience::Audience;
-use crate::cookie;
 use crate::failure::{Failure, RequestRefusal};
 use crate::kit::address::with_query;
 use crate::kit::cell::{Cell, Tone};
@@ -29,6 +28,7 @@ use crate::kit::section::{Facts, Notice};
 use crate::kit::visitor::CurrentSession;
 use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::{PlainForm, new_password};
+use crate::pages::parts::session::enter;
 use crate::request_origin::RequestOrigin;
 
 /// Texts of the page.
@@ -81,51 +81,44 @@ pub(crate) async fn send(
     let fields = form(&parts.headers, body).await?;
     let signed_in = session.as_ref().map(|CurrentSession(signed_in)| signed_in.person.id);
     let origin = request_origin.sign_in_origin(&parts.headers);
-    let done = |person| {
-        Redirect::to(if signed_in == Some(person) { "/account" } else { "/sign-in" })
-            .into_response()
-    };
-    let view = match look(&shared, &request_origin, &token).await {
+    let accepted = match look(&shared, &request_origin, &token).await {
         Ok(view) if must_sign_in(&view, session.as_ref()) => {
             return Ok(sign_in_first(&token, &view).into_response());
         }
-        Ok(view) => view,
-        Err(failure) => {
-            return again(&shared, &origin, &token, &fields, signed_in)
-                .await
-                .map(done)
-                .ok_or(failure);
+        Ok(view) => {
+            let used = accept(&shared, (&token, &view), &fields, (signed_in, &origin)).await;
+            used.map_err(|failure| (failure, Some(view)))
+        }
+        Err(failure) => Err((failure, None)),
+    };
+    let accepted = match accepted {
+        Ok(accepted) => accepted,
+        Err((failure, Some(view))) if failure.status != StatusCode::NOT_FOUND => {
+            return Ok(plain_form(&token, &view).failed(&fields, failure).into_response());
+        }
+        // The first of a double click has used the link, before or since it was looked at.
+        Err((failure, _)) => {
+            again(&shared, &origin, &token, &fields, signed_in).await.ok_or(failure)?
         }
     };
-    match accept(&shared, &token, &view, &fields, signed_in).await {
-        Ok(UsedLink { person, password }) => {
-            let mut answer = done(person);
-            if let Some(password) = password {
-                // The next sign-in from here waits for no failures of strangers.
-                let mark =
-                    shared.accounts.mark_browser(person, &password, request_origin.client).await;
-                if let Some(mark) = mark {
-                    cookie::put_mark(answer.headers_mut(), request_origin.jar(), &mark);
-                }
-            }
-            Ok(answer)
-        }
-        // The first of a double click has used the link since it was looked at.
-        Err(failure) if failure.status == StatusCode::NOT_FOUND => {
-            again(&shared, &origin, &token, &fields, signed_in).await.map(done).ok_or(failure)
-        }
-        Err(failure) => Ok(plain_form(&token, &view).failed(&fields, failure).into_response()),
-    }
+    let before = session.as_ref().map(|CurrentSession(before)| before);
+    let entered = match &accepted.begun {
+        Some(begun) => enter(&shared, &request_origin, (begun, before), "/").await?,
+        None => None,
+    };
+    // Used in a session, or at a listener of other roles.
+    let next = if signed_in == Some(accepted.person) { "/account" } else { "/sign-in" };
+    Ok(entered.unwrap_or_else(|| Redirect::to(next).into_response()))
 }
 
-/// The person of a link whose form was sent before with the same values: a double click sends it twice.
+/// Result of a link whose form was sent before with the same values: a double click sends it twice.
 async fn again(
     shared: &ConsoleState,
     origin: &SignInOrigin,
     token: &LinkToken,
     fields: &SentFields,
     signed_in: Option<PersonId>,
-) -> Option<PersonId> {
+) -> Option<AcceptedLink> {
     let password = new_password(fields).ok();
     shared.accounts.accepted_by(token, password.as_ref(), signed_in, origin).await
 }
@@ -185,20 +178,19 @@ fn plain_form(token: &LinkToken, view: &LinkView) -> PlainForm {
 
 async fn accept(
     shared: &ConsoleState,
-    token: &LinkToken,
-    view: &LinkView,
+    (token, view): (&LinkToken, &LinkView),
     fields: &SentFields,
-    signed_in: Option<PersonId>,
-) -> Result<UsedLink, Failure> {
+    (signed_in, origin): (Option<PersonId>, &SignInOrigin),
+) -> Result<AcceptedLink, Failure> {
     let accounts = &shared.accounts;
-    let accepted = if view.purpose == LinkPurpose::FirstOwner {
+    if view.purpose == LinkPurpose::FirstOwner {
         let email: EmailAddress = fields.want("email")?;
         let name: Option<Name> = fields.read("name")?;
         let password = new_password(fields)?;
-        accounts.accept_first_owner(token, &email, name.as_ref(), &password).await
-    } else {
-        let password = if view.requires_sign_in { None } else { Some(new_password(fields)?) };
-        accounts.accept_link(token, password.as_ref(), signed_in).await
-    };
-    Ok(accepted?)
+        let used = accounts.accept_first_owner(token, &email, name.as_ref(), &password).await?;
+        return Ok(accounts.sign_in_by_link(used, Some(&email), origin).await);
+    }
+    let password = if view.requires_sign_in { None } else { Some(new_password(fields)?) };
+    let used = accounts.accept_link(token, password.as_ref(), signed_in).await?;
+    Ok(accounts.sign_in_by_link(used, view.email.as_ref(), origin).await)
 }

@@ -12,6 +12,7 @@ pub(crate) mod posting;
 pub(crate) mod reference;
 pub(crate) mod refusal;
 pub(crate) mod route;
+pub(crate) mod session;
 pub(crate) mod usage;
 pub(crate) mod wallet;
 pub(crate) mod webhook;

@@ -9,8 +9,7 @@ use askama::Template;
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::fields::members;
-use holdfast_accounts::{AccountsError, BegunSession, SignInError, SignedIn};
-use holdfast_domain::secret::SessionToken;
+use holdfast_accounts::{BegunSession, SignInError};
 use http::request::Parts;
 
 use crate::audience::Audience;
@@ -25,6 +24,7 @@ use crate::kit::page::Page;
 use crate::kit::visitor::CurrentSession;
 use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::PlainForm;
+use crate::pages::parts::session::enter;
 use crate::request_origin::RequestOrigin;
 
 /// Texts of the page.
@@ -82,26 +82,14 @@ pub(crate) async fn send(
         }
     };
     let before = parts.extensions.get().map(|CurrentSession(before)| before);
-    let Some(token) = took_role(&shared, &request_origin, &begun, before).await? else {
-        // Its token reaches no browser, so that only this can end it before its time.
-        shared.accounts.sign_out(&begun.signed_in).await?;
+    let entered = enter(&shared, &request_origin, (&begun, before), &next).await?;
+    Ok(entered.unwrap_or_else(|| {
         let refused = match request_origin.audience {
             Audience::Holders => RequestRefusal::ForHolders,
             Audience::Everyone | Audience::Operators => RequestRefusal::ForOperators,
         };
-        return Ok(plain_form(&next).failed(&fields, refused.into()).into_response());
-    };
-    // Last: after a failure above the browser still has the session of before.
-    if let Some(before) = before {
-        shared.accounts.sign_out(before).await?;
-    }
-    let mut answer = Redirect::to(&next).into_response();
-    let headers = answer.headers_mut();
-    shared.begin_session(headers, &request_origin, &token);
-    if let Some(mark) = &begun.mark {
-        cookie::put_mark(headers, request_origin.jar(), mark);
-    }
-    Ok(answer)
+        plain_form(&next).failed(&fields, refused.into()).into_response()
+    }))
 }
 
 async fn begin(
@@ -115,33 +103,6 @@ async fn begin(
     let password = fields.raw("password").parse().map_err(|_bad| SignInError::Wrong)?;
     let origin = request_origin.sign_in_origin(&parts.headers);
     shared.accounts.sign_in(email, &password, &origin).await
-}
-
-/// Has the new session use a role that may be used here, and returns its token; `None` if the person has no such
-/// role. The role of the session before is taken, if it was theirs.
-async fn took_role(
-    shared: &ConsoleState,
-    request_origin: &RequestOrigin,
-    begun: &BegunSession,
-    before: Option<&SignedIn>,
-) -> Result<Option<SessionToken>, AccountsError> {
-    let BegunSession { token, signed_in: begun, .. } = begun;
-    let admitted = || {
-        begun
-            .grants
-            .iter()
-            .map(|it| it.authority)
-            .filter(|it| request_origin.audience.admits(it.role))
-    };
-    let used = before.filter(|before| before.person.id == begun.person.id);
-    let used = used.and_then(|before| admitted().find(|it| *it == before.session.authority));
-    let Some(authority) = used.or_else(|| admitted().min_by_key(|it| it.role)) else {
-        return Ok(None);
-    };
-    if authority == begun.session.authority {
-        return Ok(Some(token.clone()));
-    }
-    shared.accounts.choose_grant(begun, authority).await.map(Some)
 }
 
 pub(crate) async fn sign_out(

@@ -240,14 +240,19 @@ async fn a_link_is_shown_often_and_used_once() {
     let other_origin = set.clone().header("sec-fetch-site", "cross-site");
     assert_eq!(world.send(other_origin).await.status, 403);
     let reply = world.send(set.clone()).await;
-    assert_eq!((reply.status, reply.location()), (303, "/sign-in"), "{reply:?}");
+    assert_eq!((reply.status, reply.location()), (303, "/"), "{reply:?}");
     // A wrong password was tried before, and slows down here as well.
     pass_a_minute().await;
     let again = world.send(set).await;
-    assert_eq!((again.status, again.location()), (303, "/sign-in"), "a double click");
+    assert_eq!((again.status, again.location()), (303, "/"), "a double click");
+    for cookies in [reply.cookies(), again.cookies()] {
+        let account = world.send(Call::get("/account").cookies(&cookies)).await;
+        assert!(account.status == 200 && account.text.contains("bob@example.com"), "{account:?}");
+    }
     let other = "wrong horse battery";
     let other = Call::post(&path, &[("password", other), ("again", other)]);
-    assert_eq!(world.send(other).await.status, 404, "once");
+    let other = world.send(other).await;
+    assert_eq!((other.status, other.cookies().as_str()), (404, ""), "once");
     assert_eq!(world.send(Call::get(&path)).await.status, 404);
     pass_a_minute().await;
     assert_eq!(world.sign_in("bob@example.com", PASSWORD).await.status, 303);
@@ -281,6 +286,22 @@ async fn whoever_has_a_password_accepts_signed_in() {
 }
 
 #[tokio::test]
+async fn a_password_set_in_a_session_of_another_person_replaces_that_session() {
+    let world = World::owned().await;
+    let before = world.cookies().await;
+    let token = world.invite("bob@example.com", Role::Support, Reach::All).await;
+    let set = Call::post(
+        &format!("/link/{}", token.expose()),
+        &[("password", PASSWORD), ("again", PASSWORD)],
+    );
+    let reply = world.send(set.cookies(&before)).await;
+    assert_eq!((reply.status, reply.location()), (303, "/"), "{reply:?}");
+    assert_eq!(world.send(Call::get("/account").cookies(&before)).await.status, 303, "it ended");
+    let account = world.send(Call::get("/account").cookies(&reply.cookies())).await.text;
+    assert!(account.contains("bob@example.com") && !account.contains(EMAIL), "{account}");
+}
+
+#[tokio::test]
 async fn the_first_owner_says_who_they_are() {
     let world = World::new().await;
     let token = world.accounts.first_owner_link().await.unwrap().unwrap();
@@ -288,9 +309,9 @@ async fn the_first_owner_says_who_they_are() {
     assert!(world.send(Call::get(&path)).await.text.contains("name=\"email\""));
     let fields = [("email", EMAIL), ("password", PASSWORD), ("again", PASSWORD)];
     let reply = world.send(Call::post(&path, &fields)).await;
-    assert_eq!((reply.status, reply.location()), (303, "/sign-in"), "{reply:?}");
-    let cookies = world.cookies().await;
-    let reply = world.send(Call::get("/people").cookies(&cookies)).await;
+    assert_eq!((reply.status, reply.location()), (303, "/"), "{reply:?}");
+    // Its session is as young as one of a sign-in: pages of people need no other one.
+    let reply = world.send(Call::get("/people").cookies(&reply.cookies())).await;
     assert!(reply.text.contains(EMAIL), "{reply:?}");
     assert!(world.accounts.first_owner_link().await.unwrap().is_none());
 }
