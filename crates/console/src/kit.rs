@@ -5,6 +5,7 @@
 //! | `visit`, `visitor` | a request of a signed-in visitor, and the visitor |
 //! | `console_state` | state of all handlers |
 //! | `page`, `section`, `cell` | a page, its sections and their values |
+//! | `day_log` | sentences under the heads of their days |
 //! | `time_chart`, `time_axis`, `ranking`, `tile` | values over time, the largest values, numbers of the first screen |
 //! | `shell`, `asset` | the frame around every page, the stylesheet and the script |
 //! | `form`, `field`, `value` | forms: their request key, their review, their fields, values with a bound |
@@ -21,6 +22,7 @@ pub(crate) mod asset;
 pub(crate) mod cell;
 pub(crate) mod console_state;
 pub(crate) mod counting;
+pub(crate) mod day_log;
 pub(crate) mod field;
 pub(crate) mod flash;
 pub(crate) mod form;

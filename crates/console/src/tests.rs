@@ -1,6 +1,7 @@
 //! The pages, driven through the console's router over a real database. Never: a template or a section
 //! alone; what counts is what a visitor gets.
 
+mod audit_log;
 mod book;
 mod brand;
 mod changes;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Facts`] | names and values of one resource |
 //! | [`Table`] | rows, with a link to the next page and an empty state |
+//! | [`DayLog`] | sentences by day, with their values folded |
 //! | [`TimeChart`], [`Ranking`], [`Tiles`] | values over time, the largest values, numbers of the first screen |
 //! | [`Choices`] | links of which one is chosen |
 //! | [`Checklist`] | first steps, done or to be done |
@@ -19,6 +20,7 @@ use askama::Template;
 
 use crate::kit::address::with_query;
 use crate::kit::cell::{Cell, Link, Tone};
+use crate::kit::day_log::DayLog;
 use crate::kit::field::{FieldKind, FormField};
 use crate::kit::ranking::Ranking;
 use crate::kit::tile::Tiles;
@@ -29,6 +31,7 @@ use crate::kit::time_chart::TimeChart;
 pub(crate) enum Section {
     Facts(Facts),
     Table(Table),
+    DayLog(DayLog),
     TimeChart(TimeChart),
     Ranking(Ranking),
     Tiles(Tiles),
@@ -45,6 +48,7 @@ impl fmt::Display for Section {
         match self {
             Self::Facts(facts) => facts.fmt(f),
             Self::Table(table) => table.fmt(f),
+            Self::DayLog(log) => log.fmt(f),
             Self::TimeChart(chart) => chart.fmt(f),
             Self::Ranking(ranking) => ranking.fmt(f),
             Self::Tiles(tiles) => tiles.fmt(f),
@@ -69,7 +73,7 @@ macro_rules! sections {
     )+};
 }
 
-sections! { Facts, Table, TimeChart, Ranking, Tiles, Choices, Checklist, Filter, Notice, Snippet }
+sections! { Facts, Table, DayLog, TimeChart, Ranking, Tiles, Choices, Checklist, Filter, Notice, Snippet }
 
 impl From<Form> for Section {
     fn from(form: Form) -> Self {

@@ -1,6 +1,6 @@
-//! The trail: who did what to what, when and why, newest first.
+//! Audit log: sentences by day, newest first, each with its raw values folded.
 //!
-//! A row shows names and texts before and after, as they stand in the trail: never a secret.
+//! Never: a secret. A row has names and texts, as the log has them.
 
 use askama::Template;
 use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
@@ -8,14 +8,16 @@ use holdfast_domain::admin::{ActorId, FieldChange, ResourceId, UseCase};
 
 use crate::failure::{Failure, FieldRefusal};
 use crate::kit::cell::Cell;
+use crate::kit::day_log::{DayLog, LogEntry};
 use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::input::SentFields;
 use crate::kit::page::Page;
 use crate::kit::paging::Pages;
-use crate::kit::section::{Filter, Section, Snippet, Table};
+use crate::kit::section::{Filter, Section, Snippet};
 use crate::kit::visit::Visit;
-use crate::kit::visitor::Visitor;
-use crate::pages::parts::reference::{Names, linked};
+use crate::pages::trail::sentence::{Sentence, Subjects};
+
+mod sentence;
 
 /// Texts of the page.
 #[derive(Debug, Template)]
@@ -49,15 +51,10 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let request = holdfast_domain::admin::listing::PageRequest { limit: ROWS, ..request };
     let listed = visit.accounts().trail(visit.principal(), filter, request).await?;
     let next = pages.next(listed.next)?;
-    let resources = |TrailListing { row, .. }: &TrailListing| {
-        std::iter::once(row.thing).chain(resource_of(row.actor))
-    };
-    let names = Names::read(visit, listed.rows.iter().flat_map(resources)).await?;
-    let rows = listed.rows.iter().map(|listing| row(listing, &names, &visit.visitor)).collect();
-    let head = ["When", "No.", "Who", "Did", "To", "What changed", "Reason"];
-    let empty = &TrailText::Empty.to_string();
-    let table = Table::new("Newest first", &head, rows, empty);
-    let mut sections = vec![table.keep(&["When", "Who", "Did", "To"]).next(next).into()];
+    let subjects = Subjects::read(visit, &listed.rows).await?;
+    let entries = listed.rows.iter().map(|listing| entry(listing, &subjects)).collect();
+    let log = DayLog::new("Newest first", entries, TrailText::Empty.to_string()).next(next);
+    let mut sections = vec![log.into()];
     // Of the whole log only: the first row of a filter or of a later page is not the latest, and
     // its checksum would cover a part.
     let newest = listed.rows.first().filter(|_| is_whole && is_first);
@@ -88,33 +85,32 @@ fn narrow(query: &SentFields) -> Filter {
         field.value(value)
     };
     let fields = vec![
-        held(FormField::optional(USE_CASE, "Did", FieldKind::Select(use_cases))),
-        held(FormField::optional(THING, "To (kind:id)", FieldKind::Text)),
-        held(FormField::optional(ACTOR, "Who (kind:id)", FieldKind::Text)),
+        held(FormField::optional(USE_CASE, "Action", FieldKind::Select(use_cases))),
+        held(FormField::optional(THING, "Target (kind:id)", FieldKind::Text)),
+        held(FormField::optional(ACTOR, "Actor (kind:id)", FieldKind::Text)),
     ];
     Filter::new("/trail", fields)
 }
 
-fn row(
-    TrailListing { row, address }: &TrailListing,
-    names: &Names<'_>,
-    visitor: &Visitor,
-) -> Vec<Cell> {
+fn entry(TrailListing { row, address }: &TrailListing, subjects: &Subjects<'_>) -> LogEntry {
     let changes = row.changes.iter().map(change).collect::<Vec<_>>().join("; ");
     // Between characters: a slice that ends within one is none.
     let changes = match changes.char_indices().nth(CHARS) {
         Some((end, _)) => format!("{}…", changes.get(..end).unwrap_or_default()),
         None => changes,
     };
-    vec![
-        Cell::moment(row.at),
-        Cell::count(row.seq),
-        actor(row.actor, address.as_deref(), names, visitor),
-        Cell::text(row.use_case.label()),
-        thing(row.thing, names, visitor),
-        Cell::some_text(Some(changes.as_str()).filter(|text| !text.is_empty())),
-        Cell::some_text(row.reason.as_deref()),
-    ]
+    let mut values = vec![
+        ("No.", Cell::count(row.seq)),
+        ("Action", Cell::text(row.use_case.label())),
+        ("Actor", Cell::code(row.actor)),
+        ("Target", Cell::code(row.thing)),
+    ];
+    if !changes.is_empty() {
+        values.push(("Changes", Cell::text(changes)));
+    }
+    values.extend(address.as_ref().map(|address| ("Network address", Cell::code(address))));
+    let sentence = Sentence::new(row, subjects).to_string();
+    LogEntry { at: row.at, sentence, note: row.reason.clone(), values }
 }
 
 fn change(FieldChange { field, before, after }: &FieldChange) -> String {
@@ -124,31 +120,4 @@ fn change(FieldChange { field, before, after }: &FieldChange) -> String {
         (Some(before), None) => format!("{field}: {before} → nothing"),
         (None, None) => field.clone(),
     }
-}
-
-/// The actor, with a link if the visitor may follow it.
-fn actor(actor: ActorId, address: Option<&str>, names: &Names<'_>, visitor: &Visitor) -> Cell {
-    let mut text = match actor {
-        ActorId::Local => "command line".to_owned(),
-        ActorId::Anonymous => "anonymous".to_owned(),
-        ActorId::AdminKey(id) => names.described(ResourceId::AdminKey(id)),
-        ActorId::Person(id) => names.described(ResourceId::Person(id)),
-    };
-    text.extend(address.map(|address| format!(" from {address}")));
-    match resource_of(actor) {
-        None => Cell::text(text),
-        Some(resource) => linked(text, resource, visitor),
-    }
-}
-
-const fn resource_of(actor: ActorId) -> Option<ResourceId> {
-    match actor {
-        ActorId::Local | ActorId::Anonymous => None,
-        ActorId::AdminKey(id) => Some(ResourceId::AdminKey(id)),
-        ActorId::Person(id) => Some(ResourceId::Person(id)),
-    }
-}
-
-fn thing(thing: ResourceId, names: &Names<'_>, visitor: &Visitor) -> Cell {
-    linked(names.described(thing), thing, visitor)
 }

@@ -180,7 +180,7 @@ async fn the_trail_is_filtered_by_thing_actor_and_use_case() {
     let all = world.page(&owner, "/trail").await;
     assert!(all.contains("wallet.create") && all.contains("admin_key.issue"), "{all}");
     assert!(all.contains("Latest audit checksum"), "{all}");
-    let of = |html: &str, what: &str| html.contains(&format!("<td><bdi>{what}</bdi></td>"));
+    let of = |html: &str, what: &str| html.contains(&format!("<dd><bdi>{what}</bdi></dd>"));
     for (query, wallets, keys) in [
         (format!("thing=wallet:{wallet}"), true, false),
         ("use_case=admin_key.issue".to_owned(), false, true),

@@ -70,8 +70,6 @@ async fn money_and_the_columns_that_a_page_keeps_stand_on_every_screen() {
         (format!("/wallets/{wallet}/statement"), "What", "l"),
         (format!("/wallets/{wallet}/statement"), "Balance, USD", "l"),
         (format!("/wallets/{wallet}/statement?view=journal"), "Available", "a"),
-        ("/trail".to_owned(), "Did", "l"),
-        ("/trail".to_owned(), "To", "l"),
         ("/routes".to_owned(), "Failing since", "l"),
         ("/routes".to_owned(), "Last error", "l"),
     ] {

@@ -105,7 +105,11 @@ impl<'v> Names<'v> {
     ) -> Result<Self, Failure> {
         let things = things.into_iter().collect();
         let names = visit.accounts().names(visit.principal(), things).await?;
-        Ok(Self { visitor: &visit.visitor, names })
+        Ok(Self::new(&visit.visitor, names))
+    }
+
+    pub(crate) const fn new(visitor: &'v Visitor, names: BTreeMap<ResourceId, String>) -> Self {
+        Self { visitor, names }
     }
 
     /// Adds the name that a listing has of a resource.
