@@ -15,7 +15,7 @@ use holdfast_domain::limits::{Counter, CounterMove, CounterReadings, ReachedLimi
 use holdfast_domain::operation::{Lease, Node, Receipt, SealedResult, Transition, situation};
 use holdfast_domain::ports::{
     CommitError, HeartbeatOutcome, LeaseMode, LeasedOperation, LedgerEntry, LedgerSource,
-    Unavailable,
+    PendingWork, Unavailable,
 };
 use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{
@@ -287,7 +287,8 @@ impl Nodes for TinyJournal {
         }
         let lease = Lease { node: node.clone(), ends_at: now.after(span) };
         rows.nodes.insert(node.name.clone(), lease.clone());
-        Ok(HeartbeatOutcome::Held { lease, now })
+        // It does not look for work: the tasks of the process do.
+        Ok(HeartbeatOutcome::Held { lease, now, pending: PendingWork::ALL })
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {

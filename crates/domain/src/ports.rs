@@ -21,6 +21,7 @@
 mod call;
 mod commit;
 mod failure;
+mod pending;
 mod sink;
 
 use std::fmt;
@@ -32,6 +33,7 @@ use async_trait::async_trait;
 pub use self::call::{Call, ResponseMode, UnsupportedParam};
 pub use self::commit::CommitError;
 pub use self::failure::{CallFailure, NotRunProof, UnknownReason, UnreadableReason, rejected_text};
+pub use self::pending::{PendingWork, WorkKind};
 pub use self::sink::Sink;
 pub use crate::credential::NewApiKey;
 use crate::credential::{ApiKey, Credential};
@@ -173,6 +175,8 @@ pub enum HeartbeatOutcome {
         lease: Lease,
         /// The database's clock.
         now: Timestamp,
+        /// Work that waits for this process or for any.
+        pending: PendingWork,
     },
     /// The row is another incarnation's, or gone: this process has been superseded, or waits for the name.
     Lost {
@@ -186,7 +190,7 @@ pub enum HeartbeatOutcome {
 /// Keeps the leases of running processes.
 #[async_trait]
 pub trait Nodes: Send + Sync {
-    /// Takes or renews the node's row for `lease` from now, by the database's clock.
+    /// Takes or renews the node's row for `lease` from now, by the database's clock, and reports the work that waits.
     async fn heartbeat(
         &self,
         node: &Node,

@@ -127,7 +127,7 @@ impl Membership {
         // One that has ended meanwhile does not begin again by a late answer.
         let has_ended = mode == LeaseMode::Renew && held.is_none();
         let (beat, is_held) = match outcome {
-            HeartbeatOutcome::Held { lease, now } => {
+            HeartbeatOutcome::Held { lease, now, .. } => {
                 let before = held.as_ref().filter(|before| before.sent.elapsed() < LEASE);
                 let in_touch_since = before.map_or(sent, |before| before.in_touch_since);
                 (Some(Beat { lease, now, sent, in_touch_since }), true)

@@ -23,8 +23,11 @@ use std::time::Duration;
 
 use holdfast_domain::admin::ports::EventOutbox;
 use holdfast_domain::operation::Operation;
-use holdfast_domain::ports::{ApiKeys, Durability, Journal, Nodes, Statistics, Wallets};
+use holdfast_domain::ports::{
+    ApiKeys, Durability, Journal, Nodes, PendingWork, Statistics, Wallets,
+};
 use holdfast_domain::{RequestKey, Timestamp};
+use tokio::sync::watch;
 
 use crate::authentication::{AuthError, Authentication, Caller, InFlight, Secrets};
 use crate::failure::RequestFailure;
@@ -141,6 +144,15 @@ impl Engine {
         let lease: Arc<dyn LeaseState> = shared;
         statistics.watch_breakers(Arc::downgrade(&lease), &live);
         Ok(Arc::new(Self { authentication, membership, runner, front, live, statistics }))
+    }
+
+    /// Reports of the heartbeats on the work that waits, one for each heartbeat that held the lease. The first is
+    /// there at once.
+    #[must_use]
+    pub fn pending_work(&self) -> watch::Receiver<PendingWork> {
+        let mut reports = self.membership.pending.subscribe();
+        reports.mark_changed();
+        reports
     }
 
     /// Serving configuration of now. A request takes it once, at its beginning, and keeps it.

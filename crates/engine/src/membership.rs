@@ -2,8 +2,8 @@
 //! tasks that keep shared rows in order for as long as it lives.
 //!
 //! ```text
-//! heartbeat  ── renews ──► node row           ── reads ──► operations leased to this node
-//! reconciler ── polls ───► due operations     ── deletes ► results past their time
+//! heartbeat  ── renews ──► node row ── reports ─► work that waits ── reads ──► operations leased to this node
+//! reconciler ── if reported: due operations ── deletes ► results past their time
 //!            ── writes ──► notices
 //! requests   ── call ────► conduct: one operation is judged, reaped or settled
 //! ```
@@ -31,9 +31,10 @@ use futures_util::FutureExt;
 use holdfast_domain::admin::ports::EventOutbox;
 use holdfast_domain::conduct::{Conduct, Reconciliation};
 use holdfast_domain::operation::{Disown, Node, Phase, SendStatus, Snapshot};
-use holdfast_domain::ports::{Journal, Nodes, Unavailable};
+use holdfast_domain::ports::{Journal, Nodes, PendingWork, Unavailable};
 use holdfast_domain::{ErrorChain, OperationId, Timestamp};
 use holdfast_failpoint::{Fault, is_broken};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -60,6 +61,8 @@ pub(crate) struct Membership {
     pub(crate) notices: Notices,
     /// Operations that were given up here, whose runs elsewhere are to be ended.
     pub(crate) reaped: ReapedOperations,
+    /// Report of the last heartbeat. A new report is sent even if it is the same.
+    pub(crate) pending: watch::Sender<PendingWork>,
     journal: Arc<dyn Journal>,
     nodes: Arc<dyn Nodes>,
     events: Arc<dyn EventOutbox>,
@@ -124,6 +127,7 @@ impl Membership {
             background: CancellationToken::new(),
             notices: Notices::default(),
             reaped: ReapedOperations::default(),
+            pending: watch::Sender::new(PendingWork::ALL),
             journal,
             nodes,
             events,

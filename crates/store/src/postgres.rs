@@ -46,6 +46,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use self::lock_worker::LockQueueWorker;
+use self::nodes::WorkReports;
 pub(crate) use self::pool::{ConnectionPool, PgReadTransaction};
 pub(crate) use self::servers::Servers;
 use self::session::{BY_INDEX, COMMAND_STATEMENT, Session};
@@ -63,9 +64,12 @@ const READ: Duration = Duration::from_secs(12);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(35);
 const _: () = assert!(READ.as_secs() > READ_STATEMENT.as_secs());
 const _: () = assert!(COMMAND_TIMEOUT.as_secs() > COMMAND_STATEMENT.as_secs());
-/// Timeout of a heartbeat, here and on the server: the next one is due by then. One that is given up
-/// may still have renewed its lease, which does no harm.
+/// Timeout of a heartbeat: the next one is due by then. One that is given up may still have renewed its lease, which
+/// does no harm.
 const BEAT: Duration = Duration::from_secs(4);
+/// Limit of its statement: half, so that there is time for a second one.
+const BEAT_STATEMENT: Duration = Duration::from_secs(2);
+const _: () = assert!(BEAT.as_secs() >= 2 * BEAT_STATEMENT.as_secs());
 
 /// PostgreSQL holds a value of 1 GiB at most, and what goes there or is made of it on the way is
 /// one too: half of that.
@@ -77,6 +81,7 @@ pub(crate) struct Postgres {
     commands: ConnectionPool,
     /// Connection only for heartbeats: a lease is renewed while all others wait.
     beats: ConnectionPool,
+    work_reports: WorkReports,
     jobs: mpsc::Sender<Job>,
     interest: SharedInterest,
     /// Ends the writer with the last clone of the store, if it was not closed.
@@ -104,7 +109,7 @@ impl Postgres {
         let exports = line(u32::from(EXPORTS_AT_ONCE), READ_STATEMENT, READ, BY_INDEX);
         let readers = [readers, glances, audits, reports, summing, exports];
         let commands = line(COMMAND_CONNECTIONS, COMMAND_STATEMENT, COMMAND_TIMEOUT, BY_INDEX);
-        let beats = line(1, BEAT, BEAT, BY_INDEX);
+        let beats = line(1, BEAT_STATEMENT, BEAT, BY_INDEX).without_ping();
         let interest = &options.interest;
         let writer = Writer::connected(servers, lock_timeout, interest).await;
         let writer = writer.map_err(|error| OpenError::Writer(Box::new(error)))?;
@@ -125,7 +130,9 @@ impl Postgres {
         let closing = closing.drop_guard();
         let interest = interest.clone();
         let servers = servers.clone();
-        Ok((Self { servers, commands, beats, jobs, interest, closing, ended }, readers))
+        let work_reports = WorkReports::default();
+        let own = Self { servers, commands, beats, work_reports, jobs, interest, closing, ended };
+        Ok((own, readers))
     }
 
     /// Reach of commits, as it was read last.

@@ -218,6 +218,7 @@ macro_rules! each_law_of_a_journal {
                 statements_show_the_newest_transfers_oldest_first,
             }
             upkeep {
+                a_heartbeat_reports_the_work_that_waits,
                 a_load_shows_the_owners_lease,
                 due_are_the_recorded_and_the_orphaned,
                 due_ends_at_its_limit,

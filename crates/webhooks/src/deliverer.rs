@@ -1,11 +1,16 @@
 //! The deliverer: looks into the outbox, fans events out, and sends what is due.
 //!
 //! ```text
-//! every LOOK, and when tries have ended:
+//! every LOOK while there is work, and when tries have ended:
 //!   finish_tries ─▶ outbox ─▶ fan_out, a batch at a time ─▶ lease what there is room for ─▶ a task for
 //!        ▲                                                                                  each try
 //!        └─────────────────────── results, all that there are by then ◀────────────────────────┘
 //! ```
+//!
+//! At rest it reads no row. A commit of this process that wrote an event, and a heartbeat that reports events or
+//! deliveries, make it look for [`ACTIVE`], and so does each look that finds work. So an event of this process is sent
+//! at once, one that another program wrote after the next heartbeat, and a retry at its time: heartbeats report it
+//! a lease ahead.
 //!
 //! The loop makes all writes, one after the other: a database's writers have more to do than webhooks,
 //! and 64 tries that end at once are one transaction for them (`results`).
@@ -29,14 +34,15 @@ use holdfast_domain::admin::ports::{DueDelivery, Outbox};
 use holdfast_domain::admin::webhook::{Endpoint, FinishedTry, TryResult};
 use holdfast_domain::debug_as;
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::ports::{PendingWork, Unavailable, WorkKind};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::{ServerSecret, WebhookKey};
 use holdfast_domain::{ErrorChain, EventId};
 use holdfast_wire::api::rfc3339;
 use metrics::{counter, gauge};
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -45,8 +51,10 @@ use crate::permits::Permit;
 use crate::results::{BETWEEN_OFFERS, DELIVERIES, EventTry, TryResults};
 use crate::sender::{Delivery, Sender};
 
-/// Interval between two looks into the outbox.
+/// Interval between two looks into the outbox, while there is work.
 const LOOK: Duration = Duration::from_millis(500);
+/// Time for which looks go on after a sign of work: longer than between two heartbeats.
+const ACTIVE: Duration = Duration::from_secs(5);
 /// Lease of a delivery: a try, and the time to keep its result.
 const LEASE: Duration = Duration::from_secs(60);
 /// Events of one fan-out, and fan-outs of one look: a burst must not keep deliveries waiting.
@@ -71,13 +79,15 @@ pub struct Deliverer {
     pub secrets: Arc<[ServerSecret]>,
     /// Process that leases.
     pub owner: Node,
+    /// Reports of its heartbeats.
+    pub pending: watch::Receiver<PendingWork>,
 }
 
 debug_as!(Deliverer as it: "Deliverer({})", it.owner.name.as_str());
 
 impl Deliverer {
     /// Delivers until `shutdown`, and ends what is under way.
-    pub async fn run(self, shutdown: CancellationToken) {
+    pub async fn run(mut self, shutdown: CancellationToken) {
         begin();
         let (mut tries, mut results) = (JoinSet::new(), TryResults::default());
         let mut looks = interval(LOOK);
@@ -85,15 +95,32 @@ impl Deliverer {
         // same rows.
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_well = true;
+        let mut active_until = Instant::now() + ACTIVE;
         loop {
+            // A result that waits to be kept is offered again at a look.
+            let is_active = results.len() > 0 || Instant::now() < active_until;
             tokio::select! {
-                _ = looks.tick() => {}
+                _ = looks.tick(), if is_active => {}
+                () = self.deliveries.event_written() => active_until = Instant::now() + ACTIVE,
+                report = timeout(ACTIVE, self.pending.changed()), if self.pending.has_changed().is_ok() => {
+                    // Heartbeats that do not come back prove no rest: it looks by itself.
+                    let is_silent = report.is_err();
+                    if !is_silent && !self.pending.borrow_and_update().has(WorkKind::Outbox) {
+                        continue;
+                    }
+                    active_until = Instant::now() + ACTIVE;
+                }
                 Some(ended) = tries.join_next() => collect(ended, &mut tries, &mut results),
                 () = shutdown.cancelled() => break,
             }
             self.keep(&mut results).await;
             match self.turn(&mut tries, results.len()).await {
-                Ok(()) => is_well = true,
+                Ok(has_work) => {
+                    is_well = true;
+                    if has_work {
+                        active_until = Instant::now() + ACTIVE;
+                    }
+                }
                 Err(error) if is_well => {
                     // Once: the next looks are soon, and fail alike.
                     is_well = false;
@@ -106,8 +133,13 @@ impl Deliverer {
         self.end(tries, results).await;
     }
 
-    /// Looks once, and starts what there is room for: what waits to be kept still has its places.
-    async fn turn(&self, tries: &mut JoinSet<EventTry>, waiting: usize) -> Result<(), Unavailable> {
+    /// Looks once, and starts what there is room for: what waits to be kept still has its places. True if there was
+    /// work, or will be soon.
+    async fn turn(
+        &self,
+        tries: &mut JoinSet<EventTry>,
+        waiting: usize,
+    ) -> Result<bool, Unavailable> {
         let Outbox { has_events, next_due_at, now } = self.deliveries.outbox().await?;
         let overdue = next_due_at.map_or(Duration::ZERO, |at| now.since(at));
         gauge!(OLDEST_DUE).set(overdue.as_secs_f64());
@@ -121,12 +153,13 @@ impl Deliverer {
         }
         // `next_due_at` was read before the fan-out, whose deliveries are due at once.
         let is_due = has_events || next_due_at.is_some_and(|at| at <= now);
+        let has_work = has_events || next_due_at.is_some_and(|at| at <= now.after(ACTIVE));
         let mut room = self.sender.room();
         // An ended attempt has given its permit back, and its result may still wait: counted
         // here, so that the results in memory have a bound.
         room.free = room.free.saturating_sub(waiting);
         if !is_due || room.free == 0 {
-            return Ok(());
+            return Ok(has_work);
         }
         for due in self.deliveries.lease_deliveries(&self.owner, LEASE, &room).await? {
             match self.sender.permit(due.webhook.wallet, due.webhook.id) {
@@ -138,7 +171,7 @@ impl Deliverer {
                 None => tracing::error!(event.id = %due.event, "no permit for a leased delivery"),
             }
         }
-        Ok(())
+        Ok(has_work)
     }
 
     async fn deliver(self, due: DueDelivery, permit: Permit) -> EventTry {

@@ -69,6 +69,7 @@ mod hostile_memory;
 mod hostile_slow;
 mod hostile_upstreams;
 mod idempotency;
+mod idle;
 mod kinds;
 mod kinds_tools;
 mod largest;

@@ -1,12 +1,14 @@
 //! Heartbeat: renews this node's row, and reads the operations that are leased to it.
 //!
 //! ```text
-//! every heartbeat (4 s): renew the lease ─┬─ held ─► operations leased here: cancel, or disown
+//! every heartbeat (4 s): renew the lease ─┬─ held ─► operations leased here, if any: cancel, or disown
+//!                                         │          work that waits ─► the tasks that do it
 //!                                         ├─ lost ─► superseded: take nothing new, drain
 //!                                         └─ failed ► try again after RETRY, at most 1 s
 //! ```
 //!
-//! One write for each process, not for each operation, however many run. It ends claims in two ways:
+//! One write for each process, not for each operation, however many run. Its answer names the work that waits in the
+//! shared rows ([`PendingWork`]), so that a process at rest reads no other row. It ends claims in two ways:
 //!
 //! - *Cancel*: a request to any process marks the row; the owner finds the mark here and stops the run.
 //! - *Disown*: a claim on a row that no task of this process runs. It must be seen at two heartbeats, because a
@@ -21,7 +23,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_domain::operation::{Disown, SendStatus};
-use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, LeasedOperation, Unavailable};
+use holdfast_domain::ports::{
+    HeartbeatOutcome, LeaseMode, LeasedOperation, PendingWork, Unavailable, WorkKind,
+};
 use holdfast_domain::{ClaimId, ErrorChain, OperationId};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
@@ -72,8 +76,17 @@ impl Membership {
         // What is acknowledged later than this has ended already: the next one may fare better.
         let beat = timeout(self.node.length(), beat).await;
         match beat.unwrap_or_else(|elapsed| Err(Unavailable(elapsed.into())))? {
-            HeartbeatOutcome::Held { lease, now } => self.node.on_heartbeat(sent, lease, now),
+            HeartbeatOutcome::Held { lease, now, pending } => {
+                self.node.on_heartbeat(sent, lease, now);
+                self.pending.send_replace(pending);
+                if !pending.has(WorkKind::Leased) {
+                    suspects.clear();
+                    return Ok(());
+                }
+            }
             HeartbeatOutcome::Lost { .. } => {
+                // Its row reports no work, and what it drains is not done yet.
+                self.pending.send_replace(PendingWork::ALL);
                 if !self.node.superseded.is_cancelled() {
                     tracing::error!(node = %node.name, "superseded by another process: draining");
                 }

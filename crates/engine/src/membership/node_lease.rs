@@ -75,7 +75,7 @@ impl NodeLease {
             let sent = Instant::now();
             let beat = nodes.heartbeat(&options.node, options.lease, options.entry).await;
             match beat.map_err(StartError::Unavailable)? {
-                HeartbeatOutcome::Held { lease, now } => {
+                HeartbeatOutcome::Held { lease, now, .. } => {
                     return Ok(Self::new(options, sent, lease, now));
                 }
                 HeartbeatOutcome::Lost { lease, .. } => {

@@ -1,7 +1,7 @@
 //! Reconciler: brings operations that others left to rest, and deletes results past their time.
 //!
 //! ```text
-//! every heartbeat: due rows, SCAN_BATCH at a time ─► reaped or settled, or they stay due
+//! every heartbeat: due rows, if it reports any, SCAN_BATCH at a time ─► reaped or settled, or they stay due
 //!                  notices ─► outbox
 //! every Purges::INTERVAL: clocks agree? ─► old results and old hours of statistics deleted, a few a commit
 //! ```
@@ -21,9 +21,10 @@ use std::sync::Arc;
 use holdfast_domain::admin::event::stuck;
 use holdfast_domain::conduct::{ClockSkew, PurgeOutcome, Purges};
 use holdfast_domain::operation::Phase;
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::ports::{PendingWork, Unavailable, WorkKind};
 use holdfast_domain::{ErrorChain, OperationId};
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
 
 use super::Membership;
 use super::stuck_detector::StuckDetector;
@@ -45,16 +46,21 @@ impl Membership {
 
     /// Loop of passes and purges. Cancel safe: work that is half done is found again by any process.
     async fn reconcile_for_ever(&self) {
-        let mut ticks = interval(self.heartbeat);
-        // A pass that took long is not made up for: a store that is slow already would get a burst of them.
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut reports = self.pending.subscribe();
+        // The first pass does not wait for a heartbeat.
+        reports.mark_changed();
         let mut purged: Option<Instant> = None;
         let begun = Instant::now();
         let mut purges = Purges::default();
         let mut watch = StuckDetector::default();
         loop {
-            ticks.tick().await;
-            let looked = match self.reconcile_once().await {
+            let pending = self.next_report(&mut reports).await;
+            let passed = if pending.has(WorkKind::Due) {
+                self.reconcile_once().await
+            } else {
+                Ok(HashSet::new())
+            };
+            let looked = match passed {
                 Ok(standing) => self.notice_stuck(&mut watch, &standing).await,
                 Err(error) => Err(error),
             };
@@ -81,6 +87,17 @@ impl Membership {
                     }
                 }
             }
+        }
+    }
+
+    /// Waits for the report of the next heartbeat. Heartbeats that do not come back report no work and prove no rest:
+    /// after two of them every row is read.
+    async fn next_report(&self, reports: &mut watch::Receiver<PendingWork>) -> PendingWork {
+        match timeout(self.heartbeat.saturating_mul(2), reports.changed()).await {
+            Ok(Ok(())) => *reports.borrow_and_update(),
+            // The sender is a field of this.
+            Ok(Err(_closed)) => PendingWork::ALL,
+            Err(_elapsed) => PendingWork::ALL,
         }
     }
 

@@ -45,7 +45,13 @@ async fn look_again_and_again(store: Store, shutdown: CancellationToken) {
 /// Looks once. `currencies` are those of which anything was held before.
 async fn look(store: &Store, currencies: &mut BTreeSet<Currency>) {
     match store.facts().await {
-        Ok(facts) => show(&facts),
+        Ok(facts) => {
+            show(&facts);
+            if !facts.has_holds {
+                show_holds(&OutstandingHolds::default(), currencies);
+                return;
+            }
+        }
         Err(error) => tracing::warn!(
             error = %ErrorChain(&error),
             "facts of the database cannot be read: the last are shown"

@@ -1,14 +1,14 @@
 //! Runner of jobs: does one at a time, a page at a time, and keeps each page as a step.
 //!
 //! ```text
-//! every LOOK: claim ─▶ page ─▶ keep ─▶ pause, as long as the page took ─▶ page ─▶ ... ─▶ finish
-//!                       │       ╰─ another process has the job: left to it
-//!                       ╰─ every RENEW: the lease is renewed
+//! reported: claim ─▶ page ─▶ keep ─▶ pause, as long as the page took ─▶ page ─▶ ... ─▶ finish
+//!                     │       ╰─ another process has the job: left to it
+//!                     ╰─ every RENEW: the lease is renewed
 //! ```
 //!
-//! Every process has one, and they need no leader. A job whose process has died is claimed by
-//! another one when its lease has ended, and goes on after the last page that was kept; a process
-//! that ends in order gives its job back at once.
+//! A heartbeat reports that a job may be claimed. Every process has a runner, and they need no leader. A job whose
+//! process has died is claimed by another one when its lease has ended, and goes on after the last page that was kept;
+//! a process that ends in order gives its job back at once.
 //!
 //! - It takes at most half of the time of one processor, and the one connection that the store has
 //!   for audits.
@@ -22,15 +22,16 @@ use holdfast_domain::ErrorChain;
 use holdfast_domain::admin::Jobs as _;
 use holdfast_domain::admin::job::{Job, JobEnding, JobKind, JobStep};
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::ports::{PendingWork, Unavailable, WorkKind};
 use holdfast_store::Store;
 use holdfast_store::verify::{
     AuditOptions, AuditPage, AuditPosition, BadAuditPosition, BadReport, Verification,
 };
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep};
+use tokio::sync::watch;
+use tokio::time::{Instant, interval_at, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Interval between two looks for a job.
+/// Time without a report after which the runner looks for a job by itself.
 const LOOK: Duration = Duration::from_secs(5);
 /// Lease of a job.
 const LEASE: Duration = Duration::from_secs(60);
@@ -44,6 +45,8 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub(super) struct JobRunner {
     pub(super) store: Store,
     pub(super) owner: Node,
+    /// Reports of the heartbeats.
+    pub(super) pending: watch::Receiver<PendingWork>,
     pub(super) options: AuditOptions,
 }
 
@@ -62,13 +65,19 @@ enum TurnError {
 
 impl JobRunner {
     /// Does jobs until `shutdown`.
-    pub(super) async fn run(self, shutdown: CancellationToken) {
-        let mut looks = interval(LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    pub(super) async fn run(mut self, shutdown: CancellationToken) {
         loop {
-            tokio::select! {
-                _ = looks.tick() => {}
+            let report = tokio::select! {
+                report = timeout(LOOK, self.pending.changed()) => report,
                 () = shutdown.cancelled() => return,
+            };
+            match report {
+                Ok(Ok(())) if !self.pending.borrow_and_update().has(WorkKind::Job) => continue,
+                Ok(Ok(())) => {}
+                // The engine is gone: the process ends.
+                Ok(Err(_closed)) => return shutdown.cancelled().await,
+                // Heartbeats that do not come back prove no rest: it looks by itself.
+                Err(_elapsed) => {}
             }
             if let Err(error) = self.run_one(&shutdown).await {
                 tracing::warn!(error = %ErrorChain(&error), "a job was left for a later turn");
@@ -187,7 +196,8 @@ mod tests {
             let name = NodeName::try_from("one").unwrap();
             let owner = Node { name, incarnation: sample::fresh() };
             let options = AuditOptions::keeping(Duration::ZERO);
-            Self { runner: JobRunner { store, owner, options }, _folder: folder }
+            let (_heartbeat, pending) = watch::channel(PendingWork::ALL);
+            Self { runner: JobRunner { store, owner, pending, options }, _folder: folder }
         }
 
         async fn start(&self) -> JobId {

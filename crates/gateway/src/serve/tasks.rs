@@ -59,6 +59,7 @@ impl App {
         JobRunner {
             store: self.store.clone(),
             owner: self.node.clone(),
+            pending: self.engine.pending_work(),
             options: AuditOptions {
                 secrets: self.secrets.all().into(),
                 ..AuditOptions::keeping(self.config.retention.results)
@@ -74,6 +75,7 @@ impl App {
             allowed: self.receivers.allowed.clone(),
             secrets: self.secrets.all().into(),
             owner: self.node.clone(),
+            pending: self.engine.pending_work(),
         }
     }
 }

@@ -117,6 +117,8 @@ async fn offer(
         match store.inner.backend.administer(command_tx.clone()).await {
             Ok(Some(Ok(receipt))) => {
                 reach(Step::CommandCommitted);
+                // Most commands write one, and they are few.
+                store.inner.interest.on_written();
                 return Ok(command_tx.receipt_for_caller(receipt, lost.is_some()));
             }
             Ok(Some(Err(refusal))) => return Err(refusal.into()),

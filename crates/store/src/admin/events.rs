@@ -32,6 +32,8 @@ impl EventOutbox for Store {
         }
         let dialect = self.dialect();
         let inserts = move |now| wanted.iter().map(|it| event::insert(dialect, it, now)).collect();
-        self.run(inserts).await
+        self.run(inserts).await?;
+        self.inner.interest.on_written();
+        Ok(())
     }
 }

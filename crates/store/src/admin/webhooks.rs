@@ -126,6 +126,10 @@ impl Deliveries for Store {
         read().map_err(unavailable)
     }
 
+    async fn event_written(&self) {
+        self.inner.interest.written().await;
+    }
+
     async fn fan_out(&self, events_max: u32) -> Result<usize, Unavailable> {
         self.exchange(outbox::fan_out(self.dialect(), events_max)).await
     }

@@ -162,6 +162,9 @@ async fn commit_with_cache(
         reach(Step::BatchWritten);
         answered(connection.execute(COMMIT)).await.map_err(BatchError::of_commit)?;
         reach(Step::BatchCommitted);
+        if !state.moved.events.is_empty() {
+            memory.interest.on_written();
+        }
         metrics::transaction(STATEMENTS, u64::try_from(written).unwrap_or(0));
         memory.prices.extend(state.moved.prices);
         // Only after COMMIT: a row that was undone would mislead every batch that ends its

@@ -9,7 +9,8 @@
 //!
 //! The driver's own pool pings each connection that comes back, and waits for the answer as long as the network
 //! pleases: behind a firewall that has forgotten them, its connections are gone for a quarter of an hour. Here a
-//! connection is pinged before it is used, has `PING_TIMEOUT` to answer, and is dropped if its state is in doubt.
+//! connection is pinged before it is used, has `PING_TIMEOUT` to answer, and is dropped if its state is in doubt. A
+//! pool whose work comes every few seconds, and can be sent twice, does without the ping.
 //!
 //! Work is a task of the store, not of its caller: a future dropped halfway would leave a transaction open that the
 //! driver does not know of. If the wait for it ends, its connection is dropped with it: [`super::session`] has the
@@ -50,6 +51,14 @@ pub(crate) struct ConnectionPool {
     tasks: TaskTracker,
     /// Longest run of the work, once it has a connection.
     wait_max: Duration,
+    health: HealthCheck,
+}
+
+/// Check of a kept connection before its use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HealthCheck {
+    Ping,
+    Skip,
 }
 
 struct PoolInner {
@@ -113,7 +122,13 @@ impl ConnectionPool {
         let room = Arc::new(Semaphore::new(places));
         let servers = servers.clone();
         let shared = PoolInner { servers, session, room, places, idle: Mutex::default() };
-        Self { shared: Arc::new(shared), tasks: tasks.clone(), wait_max }
+        let (shared, tasks) = (Arc::new(shared), tasks.clone());
+        Self { shared, tasks, wait_max, health: HealthCheck::Ping }
+    }
+
+    /// The same, for work that finds out by itself that a kept connection is broken.
+    pub(super) fn without_ping(self) -> Self {
+        Self { health: HealthCheck::Skip, ..self }
     }
 
     /// Connections that are kept and not in use, and those in use.
@@ -131,10 +146,10 @@ impl ConnectionPool {
             + Send
             + 'static,
     {
-        let (shared, wait_max) = (Arc::clone(&self.shared), self.wait_max);
+        let (shared, wait_max, health) = (Arc::clone(&self.shared), self.wait_max, self.health);
         // A task of the store: `close` waits for it, and a caller that goes away does not end it.
         let running = self.tasks.spawn(async move {
-            let mut taken = shared.acquire().await?;
+            let mut taken = shared.acquire(health).await?;
             let done = within(wait_max, work(&mut taken.connection)).await;
             match &done {
                 // Dropped with its place: the next caller makes a new one.
@@ -200,7 +215,7 @@ impl ConnectionPool {
         statement: Duration,
     ) -> Result<PgReadTransaction, sqlx::Error> {
         let shared = Arc::clone(&self.shared);
-        let mut taken = shared.acquire().await?;
+        let mut taken = shared.acquire(self.health).await?;
         // If this fails, or is dropped, the connection goes with it.
         within(self.wait_max, taken.connection.execute(begin_snapshot(statement))).await?;
         let wait_max = statement.saturating_add(ANSWER_LATE);
@@ -221,7 +236,7 @@ impl ConnectionPool {
 }
 
 impl PoolInner {
-    async fn acquire(&self) -> Result<ConnectionGuard, sqlx::Error> {
+    async fn acquire(&self, health: HealthCheck) -> Result<ConnectionGuard, sqlx::Error> {
         let taking = async {
             let place = Arc::clone(&self.room).acquire_owned().await;
             let place = place.map_err(|_closed| sqlx::Error::PoolClosed)?;
@@ -230,7 +245,8 @@ impl PoolInner {
             // One of an earlier generation may lead to a primary that was replaced, and answers as if it were not.
             let kept = kept.filter(|kept| kept.generation == self.servers.generation());
             if let Some(IdleConnection { mut connection, generation, .. }) = kept
-                && within(PING_TIMEOUT, is_healthy(&mut connection)).await.unwrap_or(false)
+                && (health == HealthCheck::Skip
+                    || within(PING_TIMEOUT, is_healthy(&mut connection)).await.unwrap_or(false))
             {
                 // Any other answer, or none, drops the kept connection and makes a new one.
                 return Ok(ConnectionGuard { connection, generation, _place: place });

@@ -31,6 +31,8 @@ pub struct DatabaseFacts {
     pub verification: Option<VerificationFacts>,
     /// Restore whose window is open.
     pub restore: Option<Restore>,
+    /// True if a running operation holds funds: else there are no outstanding holds to read.
+    pub has_holds: bool,
 }
 
 /// Outcome of a verification.

@@ -87,7 +87,6 @@ impl JobWrite {
                  ON CONFLICT (id) DO NOTHING RETURNING {JOB}"
             ),
             Self::Claim { .. } => {
-                let kinds = JobKind::ALL.map(|kind| format!("'{}'", kind.label())).join(", ");
                 // Of two processes that claim at once on a server one takes the next job.
                 let locked = match dialect {
                     Dialect::Sqlite => "",
@@ -96,10 +95,9 @@ impl JobWrite {
                 format!(
                     "UPDATE jobs SET state = 'running', owner = $1, incarnation = $2,
                      lease_ends_at = $3, started_at = coalesce(started_at, $4)
-                     WHERE seq = (SELECT seq FROM jobs WHERE finished_at IS NULL
-                        AND kind IN ({kinds}) AND (lease_ends_at IS NULL OR lease_ends_at <= $4)
-                        ORDER BY seq LIMIT 1 {locked})
-                     RETURNING {JOB}"
+                     WHERE seq = (SELECT seq FROM jobs WHERE {} ORDER BY seq LIMIT 1 {locked})
+                     RETURNING {JOB}",
+                    is_claimable("$4")
                 )
             }
             Self::Keep { .. } => format!(
@@ -155,6 +153,15 @@ impl JobWrite {
             }
         }
     }
+}
+
+/// Condition: a row of `jobs` may be claimed at this moment.
+pub(crate) fn is_claimable(now: &str) -> String {
+    let kinds = JobKind::ALL.map(|kind| format!("'{}'", kind.label())).join(", ");
+    format!(
+        "finished_at IS NULL AND kind IN ({kinds})
+         AND (lease_ends_at IS NULL OR lease_ends_at <= {now})"
+    )
 }
 
 fn step_binds(id: JobId, Node { name, incarnation }: &Node, step: &JobStep) -> Vec<Value> {

@@ -165,7 +165,8 @@ fn attempt(
         let judged = changes.iter().zip(&verdicts);
         let written =
             write(statements, &state, &mut entries, judged, now).map_err(BatchError::of)?;
-        for event in memory.interest.wanted(&state.moved.events) {
+        let events = memory.interest.wanted(&state.moved.events);
+        for event in &events {
             statements.insert_event(event, now).map_err(BatchError::of)?;
         }
         reach(Step::BatchWritten);
@@ -173,6 +174,9 @@ fn attempt(
         let done = if is_forgotten(changes) { statements.rollback() } else { statements.commit() };
         let done = done.map_err(|error| BatchError::Uncertain(error.into()))?;
         reach(Step::BatchCommitted);
+        if !events.is_empty() {
+            memory.interest.on_written();
+        }
         // Cached after COMMIT only: a row that was rolled back must not be remembered.
         memory.prices.extend(state.moved.prices);
         for (transition, row) in written {

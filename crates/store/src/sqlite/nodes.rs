@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node};
-use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, Unavailable};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, PendingWork, Unavailable};
 use holdfast_domain::{Incarnation, Timestamp};
 use rusqlite::{OptionalExtension, Row, Transaction};
 use sea_orm::Statement;
@@ -48,7 +48,9 @@ impl Sqlite {
             }
             let taken = Lease { node, ends_at: now.after(lease) };
             if enter(transaction, &taken, now, entry)? {
-                return Ok(HeartbeatOutcome::Held { lease: taken, now });
+                // Each task reads a file for itself: that costs no round trip.
+                let pending = PendingWork::ALL;
+                return Ok(HeartbeatOutcome::Held { lease: taken, now, pending });
             }
             Ok(HeartbeatOutcome::Lost { lease: current_lease(transaction, taken.node)?, now })
         });

@@ -15,6 +15,7 @@ use holdfast_domain::admin::event::{EventInterest, EventKinds, EventRecord, Even
 use holdfast_domain::{EventId, Timestamp, WalletId};
 use sea_orm::Statement;
 use serde_json::{Map, Value};
+use tokio::sync::Notify;
 
 use crate::rows::{BadRow, Cells};
 use crate::schema::{Dialect, blob};
@@ -50,6 +51,8 @@ pub struct SharedInterest {
     interest: Arc<RwLock<EventInterest>>,
     /// Moment at which the kinds of webhooks were read.
     learnt_at: Arc<RwLock<Option<Instant>>>,
+    /// Signal to the reader of the outbox that a commit has written an event.
+    written: Arc<Notify>,
 }
 
 /// Time for which a process keeps the webhooks' interest, before it reads that again.
@@ -59,7 +62,7 @@ impl Default for SharedInterest {
     /// Every event has a receiver, until the webhooks were read.
     fn default() -> Self {
         let interest = Arc::new(RwLock::new(EventInterest::ALL));
-        Self { interest, learnt_at: Arc::default() }
+        Self { interest, learnt_at: Arc::default(), written: Arc::default() }
     }
 }
 
@@ -77,6 +80,27 @@ impl SharedInterest {
     /// Notes that the kinds of webhooks were read just now.
     pub(crate) fn learnt(&self) {
         *self.learnt_at.write().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Takes the kinds of webhooks as a heartbeat has read them, if this process reads them at all: one without a
+    /// reader of the outbox writes every kind.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn renew(&self, webhooks: EventKinds) {
+        let is_reader = self.learnt_at.read().unwrap_or_else(PoisonError::into_inner).is_some();
+        if is_reader {
+            self.change(|interest| interest.webhooks = webhooks);
+            self.learnt();
+        }
+    }
+
+    /// Signals that a commit of this process has written an event.
+    pub(crate) fn on_written(&self) {
+        self.written.notify_one();
+    }
+
+    /// Completes once a commit has written an event since the last completion. Cancel safe.
+    pub(crate) async fn written(&self) {
+        self.written.notified().await;
     }
 
     pub(crate) fn change(&self, change: impl FnOnce(&mut EventInterest)) {

@@ -52,11 +52,14 @@ pub(crate) const WANTED: &str =
     "SELECT DISTINCT coalesce(w.kinds, '*') FROM webhooks AS w WHERE w.disabled_at IS NULL";
 
 /// The kinds that some webhook receives, by the rows of [`WANTED`].
-pub(crate) fn wanted(rows: &[String]) -> EventKinds {
-    if rows.iter().any(|kinds| kinds == "*") {
+pub(crate) fn wanted<T: AsRef<str>>(rows: &[T]) -> EventKinds {
+    if rows.iter().any(|kinds| kinds.as_ref() == "*") {
         return EventKinds::ALL;
     }
-    rows.iter().flat_map(|kinds| kinds.split(',')).filter_map(EventKind::from_label).collect()
+    rows.iter()
+        .flat_map(|kinds| kinds.as_ref().split(','))
+        .filter_map(EventKind::from_label)
+        .collect()
 }
 
 /// Condition of the index, spelled as there: no other spelling is found by it.
@@ -267,7 +270,7 @@ mod tests {
     use super::*;
     use crate::sqlite::plans::{ledger, plan};
 
-    /// A process polls twice a second, whatever has been sent before.
+    /// A process with work polls twice a second, whatever has been sent before.
     #[test]
     fn what_is_done_again_and_again_finds_its_rows_by_the_index_of_those_that_wait() {
         let (connection, now) = (ledger(), Timestamp::from_micros(0));

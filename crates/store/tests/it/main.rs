@@ -23,6 +23,7 @@ mod list;
 mod log_files;
 mod nodes;
 mod payments;
+mod pending;
 mod people;
 mod postgres;
 mod proxy;

@@ -66,7 +66,9 @@ async fn postgres_what_is_cut_off_ends_and_what_comes_next_goes_through() {
         raw.execute("ROLLBACK").await.unwrap();
     };
     let ((beaten, loaded), ()) = join(cut_off, cutting).await;
-    assert!(beaten.is_err() && loaded.is_err(), "{beaten:?} {loaded:?}");
+    assert!(loaded.is_err(), "{loaded:?}");
+    // It is sent once more on another connection, while the lease lasts.
+    beaten.unwrap();
     beat(&store, &tenant).await.unwrap();
     assert!(soon(store.load(operation)).await.unwrap().operation.is_some());
     soon(store.close()).await.unwrap();
@@ -134,7 +136,6 @@ async fn postgres_a_server_that_became_a_standby_is_left_and_found_again() {
     raw.execute("UPDATE follows SET now = true").await.unwrap();
     let stale = store.load(operation).await;
     assert!(stale.is_err(), "what a standby says was true a while ago: {stale:?}");
-    beat(&store, &tenant).await.unwrap_err();
     let refused = server.database.open().await.unwrap_err();
     let is_standby = |error: &OpenError| {
         matches!(error, OpenError::Schema(SchemaError::Connect(ConnectError::Standby)))

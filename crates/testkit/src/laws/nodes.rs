@@ -115,7 +115,7 @@ async fn beat(
 #[track_caller]
 fn held(beat: HeartbeatOutcome) -> (Lease, Timestamp) {
     match beat {
-        HeartbeatOutcome::Held { lease, now } => (lease, now),
+        HeartbeatOutcome::Held { lease, now, .. } => (lease, now),
         HeartbeatOutcome::Lost { .. } => panic!("the name should be held: {beat:?}"),
     }
 }

@@ -3,13 +3,13 @@
 //! An operation that is due and not listed would keep its hold for ever; one that is listed and not due costs a
 //! read, for it is judged before a row is written. A purge takes only sealed content, and never that of an
 //! unsettled operation.
-#![expect(clippy::unwrap_used, reason = "a law that fails panics")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use holdfast_domain::operation::{Lease, Node, Operation};
-use holdfast_domain::ports::{LeaseMode, LeasedOperation};
+use holdfast_domain::ports::{HeartbeatOutcome, LeaseMode, LeasedOperation, PendingWork, WorkKind};
 use holdfast_domain::{Event, OperationId, Timestamp};
 
 use super::Stores;
@@ -69,6 +69,27 @@ pub async fn due_are_the_recorded_and_the_orphaned(stores: &dyn Stores) {
     let found: BTreeSet<OperationId> =
         stores.journal().due(100).await.unwrap().into_iter().collect();
     assert_eq!(found, due);
+}
+
+/// A heartbeat reports what its own node leases, and what is due at any. It may report more than waits, and never less.
+pub async fn a_heartbeat_reports_the_work_that_waits(stores: &dyn Stores) {
+    let tenant = Tenant::new(stores, 10_000).await;
+    let (owner, other) = (tenant.lease.node.clone(), Tenant::new(stores, 0).await.lease.node);
+    let recorded = tenant.admit(&tenant.claim().build()).await;
+    assert!(beat(stores, &owner).await.has(WorkKind::Leased));
+    tenant.step(recorded.id, record(&recorded, 1, 1)).await;
+    assert!(beat(stores, &other).await.has(WorkKind::Due), "a recorded operation");
+    tenant.step(recorded.id, Event::Settle).await;
+    tenant.admit(&tenant.claim().build()).await;
+    stores.nodes().leave(&owner).await.unwrap();
+    assert!(beat(stores, &other).await.has(WorkKind::Due), "an operation of a node that is gone");
+}
+
+async fn beat(stores: &dyn Stores, node: &Node) -> PendingWork {
+    match stores.nodes().heartbeat(node, sample::LEASE, LeaseMode::Renew).await.unwrap() {
+        HeartbeatOutcome::Held { pending, .. } => pending,
+        lost @ HeartbeatOutcome::Lost { .. } => panic!("the name should be held: {lost:?}"),
+    }
 }
 
 /// Never more than the limit, and none twice.

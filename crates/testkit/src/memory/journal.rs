@@ -11,7 +11,7 @@ use holdfast_domain::limits::CounterReadings;
 use holdfast_domain::operation::{
     GenerationStart, Node, Operation, Phase, Receipt, Snapshot, Transition,
 };
-use holdfast_domain::ports::{CommitError, LeasedOperation, Unavailable};
+use holdfast_domain::ports::{CommitError, LeasedOperation, PendingWork, Unavailable, WorkKind};
 use holdfast_domain::{Journal, OperationId, Timestamp};
 
 use super::book::Leg;
@@ -147,6 +147,19 @@ impl JournalState {
         self.write_counters(transition, at);
         receipt.counters = self.tally(transition, at);
         Ok(receipt)
+    }
+
+    /// Work of the journal that waits for a node, or for any. There are no jobs and no deliveries in memory.
+    pub(super) fn pending(&self, node: &Node, now: Timestamp) -> PendingWork {
+        let rows = || self.operations.values().map(|row| &row.operation);
+        let mut pending = PendingWork::NONE;
+        if rows().any(|row| self.is_due(row, now)) {
+            pending = pending.with(WorkKind::Due);
+        }
+        if rows().any(|row| row.phase == Phase::Leased && row.owner.node == *node) {
+            pending = pending.with(WorkKind::Leased);
+        }
+        pending
     }
 
     fn is_due(&self, operation: &Operation, now: Timestamp) -> bool {

@@ -48,7 +48,8 @@ impl Nodes for MemoryJournal {
         }
         let lease = Lease { node: node.clone(), ends_at: now.after(lease) };
         state.nodes.insert(node.name.clone(), lease.clone());
-        Ok(HeartbeatOutcome::Held { lease, now })
+        let pending = state.pending(node, now);
+        Ok(HeartbeatOutcome::Held { lease, now, pending })
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {

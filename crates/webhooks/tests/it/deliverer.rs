@@ -11,12 +11,12 @@ use holdfast_domain::admin::webhook::{
 };
 use holdfast_domain::admin::{ActorId, WebhookRecord, WebhookSecret};
 use holdfast_domain::operation::Node;
-use holdfast_domain::ports::Unavailable;
+use holdfast_domain::ports::{PendingWork, Unavailable};
 use holdfast_domain::private::Private;
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{EventId, Incarnation, NodeName, Timestamp, WebhookId};
 use holdfast_webhooks::{AllowedOrigins, Deliverer};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
@@ -95,6 +95,10 @@ impl Deliveries for Rows {
         Ok(Outbox { has_events: false, next_due_at: is_due.then_some(now), now })
     }
 
+    async fn event_written(&self) {
+        std::future::pending().await
+    }
+
     async fn fan_out(&self, _events_max: u32) -> Result<usize, Unavailable> {
         Ok(0)
     }
@@ -150,12 +154,14 @@ impl Deliveries for Rows {
 async fn run(rows: &Arc<Rows>, end: impl Future<Output = ()>) {
     let owner =
         Node { name: NodeName::try_from("one").unwrap(), incarnation: Incarnation::from_u128(1) };
+    let (_heartbeat, pending) = watch::channel(PendingWork::NONE);
     let deliverer = Deliverer {
         deliveries: Arc::<Rows>::clone(rows),
         sender: Arc::new(sender()),
         allowed: AllowedOrigins::new(&[]),
         secrets: vec![rows.secret.clone()].into(),
         owner,
+        pending,
     };
     let shutdown = CancellationToken::new();
     let ending = async {

@@ -84,6 +84,10 @@ pub trait Deliveries: Send + Sync {
     /// Looks for work.
     async fn outbox(&self) -> Result<Outbox, Unavailable>;
 
+    /// Completes once a commit of this process has written an event since the last completion. Events of other
+    /// processes, and those whose commit got no answer, are in the reports of heartbeats. Cancel safe.
+    async fn event_written(&self);
+
     /// Creates the deliveries of at most so many events, and returns the number of those events.
     async fn fan_out(&self, events_max: u32) -> Result<usize, Unavailable>;
 

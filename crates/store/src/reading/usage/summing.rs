@@ -60,6 +60,12 @@ const RUNNING: &str = "SELECT seq FROM operations WHERE seq >= $1 AND seq < $2
     AND NOT EXISTS (SELECT 1 FROM late_ends WHERE op_seq = seq) ORDER BY seq";
 const ENDED: &str = "SELECT op_seq FROM late_ends JOIN operations ON seq = op_seq
     WHERE finished_at IS NOT NULL AND op_seq < $2 ORDER BY op_seq LIMIT $1";
+/// Statement whose row shows whether any row has not been summed, however young it is.
+///
+/// The last numbers, and not whether a row exists beyond: for that a server may read a whole table.
+const UNSUMMED: &str = "SELECT CASE WHEN (SELECT max(seq) FROM operations) >= u.operations_to
+    OR (SELECT max(seq) FROM postings) >= u.postings_to
+    OR EXISTS (SELECT 1 FROM late_ends) THEN 1 ELSE 0 END FROM usage_summed AS u";
 /// Transactions of the server that write, or wait to be committed, and began before now by so many
 /// microseconds.
 const LONG_WRITES: &str = "SELECT
@@ -94,6 +100,9 @@ impl Store {
         &self,
         age: Duration,
     ) -> Result<SummingProgress, Unavailable> {
+        if !self.has_unsummed_rows().await? {
+            return Ok(SummingProgress::Done);
+        }
         // Before the snapshot: what was committed since is in it.
         if self.dialect() == Dialect::Postgres && self.has_long_writes().await? {
             tracing::info!("usage is not summed while a transaction stays open for minutes");
@@ -111,6 +120,13 @@ impl Store {
             );
         }
         Ok(SummingProgress::Step)
+    }
+
+    /// One statement instead of the eleven of a step: all that an idle process sends.
+    async fn has_unsummed_rows(&self) -> Result<bool, Unavailable> {
+        let rows = self.inner.pools.summing.query(self.dialect().statement(UNSUMMED, [])).await?;
+        let found = rows.first().map_or(Ok(1), |row| Cells::new(row).int());
+        Ok(found.map_err(crate::error::unavailable)? > 0)
     }
 
     pub(crate) async fn has_long_writes(&self) -> Result<bool, Unavailable> {

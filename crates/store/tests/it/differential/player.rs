@@ -267,7 +267,7 @@ impl<'a> Player<'a> {
 
     async fn beat(&mut self, node: usize, span: Duration, entry: LeaseMode) -> String {
         match self.stores.nodes().heartbeat(&nth_node(node), span, entry).await.unwrap() {
-            HeartbeatOutcome::Held { lease, now } => {
+            HeartbeatOutcome::Held { lease, now, .. } => {
                 self.stamped(now);
                 self.moments.push(lease.ends_at);
                 self.leases.insert(node, lease.clone());

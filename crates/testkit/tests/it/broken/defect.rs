@@ -197,6 +197,8 @@ defects! {
     /// Unknown keys are allowed, and an earlier window stays open.
     AllowedWindowsStay breaks "restores::unknown_keys_that_are_allowed_end_every_window";
 
+    /// A heartbeat reports no work.
+    WorkIsNotReported breaks "upkeep::a_heartbeat_reports_the_work_that_waits";
     /// A read shows the owner's lease only while it is the owner's.
     SupersededLeasesAreHidden breaks "upkeep::a_load_shows_the_owners_lease";
     /// What is leased through an expired row is not due.

@@ -8,8 +8,8 @@ use holdfast_domain::ledger::Posting;
 use holdfast_domain::limits::{Counter, CounterReadings};
 use holdfast_domain::operation::Node;
 use holdfast_domain::ports::{
-    CounterSnapshot, HeartbeatOutcome, KnownCredential, LeaseMode, LedgerEntry, PinError,
-    Unavailable,
+    CounterSnapshot, HeartbeatOutcome, KnownCredential, LeaseMode, LedgerEntry, PendingWork,
+    PinError, Unavailable,
 };
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::restore::{Restore, UnknownKeys};
@@ -47,7 +47,13 @@ impl Nodes for BrokenJournal {
             }
             LeaseMode::Take | LeaseMode::TakeExpired | LeaseMode::Renew => entry,
         };
-        self.inner.heartbeat(node, lease, entry).await
+        let mut outcome = self.inner.heartbeat(node, lease, entry).await?;
+        if let HeartbeatOutcome::Held { pending, .. } = &mut outcome
+            && self.has(Defect::WorkIsNotReported)
+        {
+            *pending = PendingWork::NONE;
+        }
+        Ok(outcome)
     }
 
     async fn leave(&self, node: &Node) -> Result<(), Unavailable> {
