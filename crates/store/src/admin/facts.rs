@@ -70,7 +70,7 @@ fn statement(dialect: Dialect) -> String {
          (SELECT count(*) FROM events WHERE {open}),
          (SELECT count(*) FROM deliveries WHERE state = 'pending'),
          v.finished_at, v.report, {}, w.restored_at, w.unknown_until,
-         CASE WHEN EXISTS (SELECT 1 FROM {running}) THEN 1 ELSE 0 END
+         CASE WHEN EXISTS (SELECT 1 FROM {running}) THEN CAST(1 AS bigint) ELSE 0 END
          FROM (SELECT 1) AS once LEFT JOIN ({LAST_VERIFICATION}) AS v ON TRUE
          LEFT JOIN ({LAST}) AS w ON TRUE",
         dialect.clock()

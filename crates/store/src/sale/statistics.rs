@@ -50,7 +50,7 @@ fn is_old(dialect: Dialect) -> String {
         "SELECT CASE WHEN (SELECT min(hour) FROM refusal_hours) < c.now - $1
          OR (SELECT min(hour) FROM route_hours) < c.now - $1
          OR (SELECT min(failed_at) FROM route_failures) < c.now - $1
-         THEN 1 ELSE 0 END FROM (SELECT {} AS now) AS c",
+         THEN CAST(1 AS bigint) ELSE 0 END FROM (SELECT {} AS now) AS c",
         dialect.clock()
     )
 }

@@ -65,7 +65,7 @@ const ENDED: &str = "SELECT op_seq FROM late_ends JOIN operations ON seq = op_se
 /// The last numbers, and not whether a row exists beyond: for that a server may read a whole table.
 const UNSUMMED: &str = "SELECT CASE WHEN (SELECT max(seq) FROM operations) >= u.operations_to
     OR (SELECT max(seq) FROM postings) >= u.postings_to
-    OR EXISTS (SELECT 1 FROM late_ends) THEN 1 ELSE 0 END FROM usage_summed AS u";
+    OR EXISTS (SELECT 1 FROM late_ends) THEN CAST(1 AS bigint) ELSE 0 END FROM usage_summed AS u";
 /// Transactions of the server that write, or wait to be committed, and began before now by so many
 /// microseconds.
 const LONG_WRITES: &str = "SELECT
