@@ -18,6 +18,7 @@ mod queue;
 pub(crate) mod readers;
 mod recorded;
 mod statements;
+mod transfers;
 mod usage;
 mod write_task;
 mod writer;

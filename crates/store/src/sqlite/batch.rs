@@ -294,6 +294,7 @@ fn write<'c>(
             written.extend(row.map(|row| (*change, row)));
         }
     }
+    statements.write_transfers(now)?;
     for (window, used) in &state.moved.counters {
         statements.count(*window, *used)?;
     }

@@ -1,6 +1,7 @@
 //! The statements of a batch, prepared once for a connection: one row each, constants in the text. [`super::batch`]
 //! runs them, [`crate::batch::judge`] judges. Single rows are cheapest here: on the writer's own thread there is no
-//! hop to save, and prepared statements are not parsed again.
+//! hop to save, and prepared statements are not parsed again. Only transfers, which have few columns, are written
+//! together ([`super::transfers`]).
 //!
 //! A statement that changes another number of rows than it is for has failed: the row is not the one that was judged.
 //! The batch is then undone as a whole, because each verdict counts on those before it.
@@ -22,6 +23,7 @@ use super::endings::{
     ASK_CANCEL, CANCEL, END_METERED, END_UNMETERED, RESULT, SETTLE, SETTLE_RESULT,
 };
 use super::prices::{KEEP_PRICE, PRICE, find_price, keep_price};
+use super::transfers::{TransferRow, Transfers};
 use super::write_task::WriteError;
 use crate::batch::judge::{Acceptance, OperationRow, WalletBalance, Window};
 use crate::rows;
@@ -42,13 +44,6 @@ const REOPEN: &str = "UPDATE operations SET phase = 'leased', version = version 
     generation = ?3, price_version = ?4, released = coalesce(released, 0) + hold, hold = ?5, reserved_counters = ?6, reserved_tokens = ?7,
     claim = ?8, node = ?9, incarnation = ?10, deadline = ?11, admitted_at = ?12, attempts = '[]'
     WHERE seq = ?1 AND claim = ?13 AND version = ?2 AND phase = 'open'";
-const TRANSFER: &str = "INSERT INTO transfers (op_seq, leg, amount, created_at, number)
-    VALUES (?1, ?2, ?3, ?4, ?5)";
-// Both of a charged end. FAIL, because ABORT of several rows has SQLite copy each page first that it changes: whatever
-// fails here ends with its transaction.
-const TWO_TRANSFERS: &str =
-    "INSERT OR FAIL INTO transfers (op_seq, leg, amount, created_at, number)
-    VALUES (?1, ?2, ?3, ?4, ?5), (?1, ?6, ?7, ?4, ?8)";
 // The final value, not a difference: no other write comes between BEGIN IMMEDIATE and COMMIT.
 const COUNT: &str = "INSERT INTO counters (api_key_id, counter, window_start, used)
     VALUES (?1, ?2, ?3, ?4)
@@ -87,8 +82,7 @@ pub(super) struct Statements<'c> {
     cancel: Statement<'c>,
     result: Statement<'c>,
     settle_result: Statement<'c>,
-    transfer: Statement<'c>,
-    two_transfers: Statement<'c>,
+    transfers: Transfers<'c>,
     count: Statement<'c>,
     wallet_move: Statement<'c>,
     insert_event: Statement<'c>,
@@ -134,8 +128,7 @@ impl<'c> Statements<'c> {
             cancel: prepare(CANCEL)?,
             result: prepare(RESULT)?,
             settle_result: prepare(SETTLE_RESULT)?,
-            transfer: prepare(TRANSFER)?,
-            two_transfers: prepare(TWO_TRANSFERS)?,
+            transfers: Transfers::prepared(&mut prepare)?,
             count: prepare(COUNT)?,
             wallet_move: prepare(MOVE)?,
             insert_event: prepare(TELL)?,
@@ -144,6 +137,8 @@ impl<'c> Statements<'c> {
 
     pub(super) fn begin(&mut self) -> rusqlite::Result<()> {
         self.done = StatementCounts { statements: 1, rows: 0 };
+        // Those of a batch that was undone.
+        self.transfers.clear();
         self.begin.execute([]).map(drop)
     }
 
@@ -240,8 +235,8 @@ impl<'c> Statements<'c> {
         one(&mut self.count, &mut self.done, params)
     }
 
-    /// Writes an operation's row, its result and its transfers, which count up the entries of the
-    /// wallet. The number of the row.
+    /// Writes an operation's row and its result, and adds its transfers to those of the batch, which count up the
+    /// entries of the wallet. The number of the row.
     pub(super) fn transition(
         &mut self,
         transition: &Transition,
@@ -289,24 +284,24 @@ impl<'c> Statements<'c> {
             }
         }
         // After the row: a claim has its number only now, and transfers name it.
-        let mut transfers = transition.funds.transfers().map(|transfer| {
+        for transfer in transition.funds.transfers() {
             *entries += 1;
-            (rows::leg(transition.generation, transfer.kind), transfer.amount.get(), *entries)
-        });
-        let both = (transfers.next(), transfers.next());
-        debug_assert!(transfers.next().is_none(), "a third transfer would not be written");
-        match both {
-            (None, _) => {}
-            (Some((leg, amount, number)), None) => {
-                one(&mut self.transfer, &mut self.done, (seq, leg, amount, at, number))?;
-            }
-            (Some((leg, amount, number)), Some((leg_2, amount_2, number_2))) => {
-                let params = (seq, leg, amount, at, number, leg_2, amount_2, number_2);
-                self.done.statements += 1;
-                counted(&mut self.done, 2, self.two_transfers.execute(params)?)?;
-            }
+            self.transfers.add(TransferRow {
+                seq,
+                leg: rows::leg(transition.generation, transfer.kind),
+                amount: transfer.amount.get(),
+                number: *entries,
+            });
         }
         Ok(seq)
+    }
+
+    /// Writes the transfers of all transitions of the batch.
+    pub(super) fn write_transfers(&mut self, now: Timestamp) -> rusqlite::Result<()> {
+        let rows = self.transfers.len();
+        let (statements, written) = self.transfers.write(now)?;
+        self.done.statements += statements;
+        counted(&mut self.done, rows, written)
     }
 
     /// The number of the new row.
