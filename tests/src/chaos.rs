@@ -10,12 +10,14 @@
 
 pub mod chain;
 pub mod cuts;
+mod failovers;
 mod fleet;
 mod heard;
 pub mod histories;
 mod load;
 pub mod matrix;
 mod model;
+pub mod patroni;
 pub mod racers;
 mod rest;
 mod server;
@@ -29,6 +31,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use self::load::World;
+use self::patroni::{Companions, Outage, ServerFault};
 use self::server::Blow;
 use self::steps::STEPS;
 
@@ -65,6 +68,9 @@ pub enum Topology {
     Clocks,
     /// Three processes on a PostgreSQL database, which are updated from the release before.
     Update,
+    /// Four processes on three database servers that Patroni runs: two whose URL names all of them, and two behind
+    /// HAProxy.
+    Patroni,
 }
 
 /// Kinds of faults of a run.
@@ -88,6 +94,9 @@ pub enum Moments {
     ClockStepped,
     /// Log, index or both of a served file removed, and the gateway killed once it has noticed.
     FilesRemoved,
+    /// Servers that Patroni runs killed, stopped or replaced, with gateways killed at the same moment in every other
+    /// case.
+    FailedOver,
     /// All that the topology knows, in turn.
     All,
 }
@@ -134,6 +143,8 @@ pub struct Report {
     pub updated: u32,
     /// Deposits that were made, and repeated under their request keys on every node.
     pub deposits: u32,
+    /// Faults of the servers that Patroni runs, in their order.
+    pub outages: Vec<Outage>,
     /// Times that everything was brought to rest and checked.
     pub checks: u32,
     /// Logical requests, each with a key of its own.
@@ -166,9 +177,10 @@ impl Report {
     /// The results, a line each.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
+        let outages = patroni::table(&self.outages);
         let steps: Vec<_> = self.at_steps.iter().map(|(step, n)| format!("{step} {n}")).collect();
         let at_steps: u32 = self.at_steps.values().sum();
-        vec![
+        let lines = vec![
             format!("kills: {}, {} of them cut requests off", self.kills, self.cutting),
             format!("stopped past the lease and resumed: {}", self.frozen),
             format!("log or index of the file removed: {}", self.files_removed),
@@ -202,7 +214,8 @@ impl Report {
                 self.runs
             ),
             format!("charged: {} micros, as the wallets say", self.charged_micros),
-        ]
+        ];
+        [lines, outages].concat()
     }
 }
 
@@ -219,6 +232,8 @@ enum Moment {
     Server(Blow),
     /// These files of the database removed, so long after the load began.
     FilesRemoved(&'static [&'static str], Duration),
+    /// A server that Patroni runs, and perhaps gateways with it.
+    Failover(ServerFault, Companions),
 }
 
 /// Carries a plan out; ends the test at the first failure. `tell` receives the progress.
@@ -228,12 +243,16 @@ pub fn run(plan: Plan, mut tell: impl FnMut(&Report)) -> Report {
     let mut report = Report::default();
     let mut done = 0;
     let faults_per_world = match plan.topology {
-        Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks => FAULTS_PER_WORLD,
+        Topology::File
+        | Topology::Nodes
+        | Topology::Server
+        | Topology::Clocks
+        | Topology::Patroni => FAULTS_PER_WORLD,
         Topology::Update => FAULTS_PER_UPDATE,
     };
     while done < plan.faults {
         let until = plan.faults.min(done + faults_per_world);
-        live(&mut dice, done..until, plan, &mut report);
+        live(&mut dice, done..until, plan, &mut report, &mut tell);
         done = until;
         tell(&report);
     }
@@ -241,12 +260,18 @@ pub fn run(plan: Plan, mut tell: impl FnMut(&Report)) -> Report {
 }
 
 /// One folder from its first deposit to its last check.
-fn live(dice: &mut Dice, faults: Range<u32>, plan: Plan, report: &mut Report) {
+fn live(
+    dice: &mut Dice,
+    faults: Range<u32>,
+    plan: Plan,
+    report: &mut Report,
+    tell: &mut impl FnMut(&Report),
+) {
     let mut world = World::new(plan.topology);
     let mut next = faults.start;
     while next < faults.end {
         let at_once = match plan.topology {
-            Topology::File => 1,
+            Topology::File | Topology::Patroni => 1,
             Topology::Nodes | Topology::Server | Topology::Clocks | Topology::Update => {
                 1 + u32::try_from(dice.below(FAULTS_PER_LOAD_MAX)).expect("few")
             }
@@ -256,10 +281,18 @@ fn live(dice: &mut Dice, faults: Range<u32>, plan: Plan, report: &mut Report) {
         world.load(dice, &moments, report);
         report.faults += until - next;
         next = until;
+        if plan.topology == Topology::Patroni {
+            // A fault takes up to a minute, and the end repeats every key at every gateway.
+            tell(report);
+            continue;
+        }
         // Now and then the next load finds what the one before has left, and is killed over it.
         if next == faults.end || dice.one_in(2) {
             world.rest(dice, report);
         }
+    }
+    if plan.topology == Topology::Patroni {
+        world.rest(dice, report);
     }
     world.count(report);
 }
@@ -274,13 +307,15 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
         }
         (Moments::All, Topology::Clocks) => &[Moments::Random, Moments::ClockStepped],
         (Moments::All, Topology::Update) => &[Moments::Random, Moments::Random, Moments::Frozen],
+        (Moments::All, Topology::Patroni) => &[Moments::FailedOver],
         (
             one,
             Topology::File
             | Topology::Nodes
             | Topology::Server
             | Topology::Clocks
-            | Topology::Update,
+            | Topology::Update
+            | Topology::Patroni,
         ) => &[one],
     };
     let turn = usize::try_from(turn).expect("few");
@@ -299,6 +334,13 @@ fn moment(dice: &mut Dice, plan: Plan, turn: u32) -> Moment {
         Moments::ClockStepped => Moment::Server(Blow::ClockStepped),
         Moments::Promoted => Moment::Server(Blow::Promoted),
         Moments::SwitchedOver => Moment::Server(Blow::SwitchedOver),
+        Moments::FailedOver => {
+            let fault = ServerFault::ALL[turn % ServerFault::ALL.len()];
+            // Each fault with them and without them by turns.
+            let is_alone = (turn + turn / ServerFault::ALL.len()) % 2 == 1;
+            let companions = if is_alone { Companions::None } else { Companions::any(dice) };
+            Moment::Failover(fault, companions)
+        }
         Moments::FilesRemoved => Moment::FilesRemoved(REMOVED[dice.index(REMOVED.len())], random),
         Moments::Random | Moments::All => Moment::After(random),
     }

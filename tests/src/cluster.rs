@@ -178,23 +178,11 @@ impl Server {
         });
     }
 
-    /// The processes of a server are children of its first one. That is stopped first: it starts no
-    /// others, and does not see them die.
     fn kill(&mut self) {
         let Some(mut first) = self.process.take() else { return };
-        watchdog::signal(first.id(), "STOP");
-        let children = format!("/proc/{0}/task/{0}/children", first.id());
-        let children = std::fs::read_to_string(children).expect("the system tells");
-        let children = children.split_whitespace();
-        let children: Vec<u32> = children.map(|it| it.parse().expect("a process")).collect();
-        for child in &children {
-            watchdog::signal(*child, "KILL");
-        }
-        first.kill().expect("it was started here");
+        kill_server(first.id());
         first.wait().expect("it was started here");
         watchdog::ended(first.id());
-        // What they share is free once none of them is left.
-        until("the server's processes have ended", || children.iter().all(|it| has_ended(*it)));
     }
 
     fn execute(&self, sql: &str) -> Ran {
@@ -203,6 +191,26 @@ impl Server {
         psql.arg(&self.folder).args(["--username=holdfast", "--dbname=postgres", "--command", sql]);
         Ran::of(&mut psql)
     }
+}
+
+/// Ends every process of a server, of which this is the first one. That is stopped before the others: it starts no
+/// more of them, and does not see them die.
+pub(crate) fn kill_server(first: u32) {
+    watchdog::signal(first, "STOP");
+    let mut processes = children(first);
+    processes.push(first);
+    for process in &processes {
+        watchdog::signal(*process, "KILL");
+    }
+    // Their shared memory is free once none of them is left.
+    until("the server's processes have ended", || processes.iter().all(|it| has_ended(*it)));
+}
+
+/// Children of a process.
+pub(crate) fn children(process: u32) -> Vec<u32> {
+    let children = format!("/proc/{process}/task/{process}/children");
+    let children = std::fs::read_to_string(children).expect("a running process");
+    children.split_whitespace().map(|it| it.parse().expect("a process")).collect()
 }
 
 /// True if only the entry for its parent is left of a process.
@@ -227,7 +235,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 /// A folder is the server's own.
-fn give(folder: &Path) {
+pub(crate) fn give(folder: &Path) {
     if let Some((user, group)) = user() {
         chown(folder, Some(user), Some(group)).expect("root may give it away");
     }
@@ -242,16 +250,25 @@ fn user() -> Option<(u32, u32)> {
 }
 
 /// A server's program, which ends with this process.
-#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
 fn program(name: &str) -> Command {
-    let binaries = std::env::var(BINARIES)
-        .expect("HOLDFAST_TEST_POSTGRES_BINARIES is not set: run `cargo xtask test tests`");
+    as_user(&binaries().join(name))
+}
+
+/// Folder of the programs of a server.
+#[expect(clippy::disallowed_methods, reason = "tests have no configuration to read it from")]
+pub(crate) fn binaries() -> PathBuf {
+    let binaries = std::env::var(BINARIES);
+    binaries.expect("HOLDFAST_TEST_POSTGRES_BINARIES: `cargo xtask test tests` sets it").into()
+}
+
+/// A program as the user of a server, which ends with this process.
+pub(crate) fn as_user(program: &Path) -> Command {
     let mut command = Command::new("setpriv");
     command.arg("--pdeathsig=KILL");
     if let Some((user, group)) = user() {
         command.arg(format!("--reuid={user}")).arg(format!("--regid={group}"));
         command.arg("--clear-groups");
     }
-    command.arg(Path::new(&binaries).join(name));
+    command.arg(program);
     command
 }

@@ -1,5 +1,6 @@
 //! The balancer that the project ships files for: HAProxy as a process of a test, on a socket that it inherits. A test
-//! gives it a shipped file with the addresses of its own gateways, and speaks with it over its socket of statistics.
+//! gives it a shipped file with the addresses of its own gateways or database servers, and speaks with it over its
+//! socket of statistics.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -40,10 +41,23 @@ impl BalancerFile {
 }
 
 impl HaProxy {
-    /// Starts it with a shipped file, in which `edit` names the gateways of a test. Sockets and resolvers are replaced
-    /// here.
+    /// Starts it with the shipped file of gateways, in which `edit` names those of a test. Sockets and resolvers are
+    /// replaced here.
     #[must_use]
     pub fn start(shipped: &str, edit: impl FnOnce(BalancerFile) -> BalancerFile) -> Self {
+        let resolvers = "resolvers names\n    nameserver docker 127.0.0.11:53\n    hold valid 1s\n";
+        let file = BalancerFile(shipped.replace(&format!(" {RESOLVED}"), ""));
+        Self::run(edit(file.replace(resolvers, "")), "bind :8080\n")
+    }
+
+    /// Starts it with the shipped file of database servers, which has the addresses of a test already.
+    #[must_use]
+    pub fn before_servers(file: String) -> Self {
+        Self::run(BalancerFile(file), "bind :5000\n")
+    }
+
+    /// Starts it with a file, whose only frontend binds so.
+    fn run(file: BalancerFile, bind: &str) -> Self {
         let program = std::env::var_os(HAPROXY).map(PathBuf::from);
         let program = program.expect("HOLDFAST_TEST_HAPROXY: `cargo xtask test tests` sets it");
         let folder = tempfile::tempdir().expect("a folder");
@@ -55,13 +69,11 @@ impl HaProxy {
         socket.set_cloexec(false).expect("a socket that is inherited");
         let stats = folder.path().join("stats");
         let stats = format!("\nglobal\n    stats socket {} level admin\n", stats.display());
-        let resolvers = "resolvers names\n    nameserver docker 127.0.0.11:53\n    hold valid 1s\n";
-        let file = BalancerFile(shipped.replace(&format!(" {RESOLVED}"), ""))
+        let file = file
             .replace("\nglobal\n", &stats)
-            .replace("bind :8080\n", &format!("bind fd@{}\n", socket.as_raw_fd()))
-            .replace(resolvers, "");
+            .replace(bind, &format!("bind fd@{}\n", socket.as_raw_fd()));
         let config = folder.path().join("haproxy.cfg");
-        std::fs::write(&config, edit(file).0).expect("a file");
+        std::fs::write(&config, file.0).expect("a file");
         let log = std::fs::File::create(folder.path().join("log")).expect("a log");
         let mut command = Command::new(&program);
         command.arg("-db").arg("-f").arg(&config).stdin(Stdio::null()).stderr(Stdio::null());
@@ -77,14 +89,14 @@ impl HaProxy {
         self.address
     }
 
-    /// Waits until so many gateways of a backend get requests.
-    pub fn wait_for(&self, backend: &str, gateways: usize) {
+    /// Waits until so many servers of a backend get requests.
+    pub fn wait_for(&self, backend: &str, servers: usize) {
         let until = Instant::now() + PATIENCE;
-        let is_up =
-            |line: &&str| line.starts_with(&format!("{backend},gateway-")) && line.contains(",UP,");
-        let command = format!("show stat {backend} 7 -1");
-        while self.say(&command).lines().filter(is_up).count() != gateways {
-            assert!(Instant::now() < until, "the balancer does not see {gateways} gateways");
+        let is_up = |line: &&str| line.starts_with(backend) && line.contains(",UP,");
+        // Servers only.
+        let command = format!("show stat {backend} 4 -1");
+        while self.say(&command).lines().filter(is_up).count() != servers {
+            assert!(Instant::now() < until, "the balancer does not see {servers} servers");
             std::thread::sleep(Duration::from_millis(50));
         }
     }

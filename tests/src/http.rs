@@ -161,6 +161,15 @@ impl Waiting {
         self.whole(head, begun)
     }
 
+    /// Waits for the answer of a server of HTTP/1.0, whose body ends with the connection.
+    #[must_use]
+    pub fn try_answer_until_closed(mut self) -> Option<Answer> {
+        let (mut answer, mut body) = self.head()?;
+        while self.read_more(&mut body).is_some() {}
+        answer.body = body;
+        Some(answer)
+    }
+
     /// Status and headers, and what has come of the body.
     pub(crate) fn head(&mut self) -> Option<(Answer, Vec<u8>)> {
         let mut bytes = Vec::new();

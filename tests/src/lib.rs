@@ -27,6 +27,7 @@ pub mod gateway;
 pub mod haproxy;
 pub mod http;
 pub mod line;
+pub mod patroni;
 pub mod postgres;
 pub mod proxy;
 pub mod releases;

@@ -189,11 +189,13 @@ impl Database {
         ));
     }
 
+    /// The same database by another URL of its server.
+    pub(crate) fn url_on(&self, server: &str) -> String {
+        url_of(server, &self.name)
+    }
+
     fn url_of(&self, database: &str) -> String {
-        match self.server.split_once('?') {
-            Some((address, parameters)) => format!("{address}/{database}?{parameters}"),
-            None => format!("{}/{database}", self.server),
-        }
+        url_of(&self.server, database)
     }
 
     fn run(&self, database: &str, sql: &str) -> Ran {
@@ -206,6 +208,13 @@ impl Database {
         psql.args(["--set", "ON_ERROR_STOP=1", "--command", sql]);
         psql.args(["--dbname", &self.url_of(database)]);
         psql
+    }
+}
+
+fn url_of(server: &str, database: &str) -> String {
+    match server.split_once('?') {
+        Some((address, parameters)) => format!("{address}/{database}?{parameters}"),
+        None => format!("{server}/{database}"),
     }
 }
 

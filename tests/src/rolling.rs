@@ -239,7 +239,7 @@ fn replies(slow: Duration) -> Reply {
 }
 
 /// Ends the load with its scope, however that is left.
-struct EndGuard<'a>(&'a AtomicBool);
+pub(crate) struct EndGuard<'a>(pub(crate) &'a AtomicBool);
 
 impl Drop for EndGuard<'_> {
     fn drop(&mut self) {

@@ -11,12 +11,12 @@ use crate::{
     postgres::{PostgresServer, Purpose},
     previous,
     shell::{self, print_line},
-    tools::{debian, helm},
+    tools::{debian, helm, patroni},
     workspace::Workspace,
 };
 
 /// Kinds of chaos, and the default number of runs of each.
-const KINDS: [(&str, u32); 12] = [
+const KINDS: [(&str, u32); 13] = [
     ("file", 200),
     ("nodes", 60),
     ("server", 24),
@@ -29,11 +29,14 @@ const KINDS: [(&str, u32); 12] = [
     (SIDECAR, 500),
     (CHAIN, 300),
     (BALANCER, 20),
+    (PATRONI, 6),
 ];
 /// The one that needs the release before.
 const UPDATE: &str = "update";
 /// The one that needs the balancer, and the chart.
 const BALANCER: &str = "balancer";
+/// The one whose servers Patroni runs.
+const PATRONI: &str = "patroni";
 /// Kinds that need no database server.
 const FILE: &str = "file";
 const SIDECAR: &str = "sidecar";
@@ -75,6 +78,11 @@ pub(crate) fn run(workspace: &Workspace, args: &[String]) -> Result<bool> {
         if kind == BALANCER {
             cargo.env("HOLDFAST_TEST_HAPROXY", debian::find(workspace, debian::HAPROXY)?);
             cargo.env("HOLDFAST_TEST_HELM", helm::find(workspace)?);
+        }
+        if kind == PATRONI {
+            cargo.env("HOLDFAST_TEST_HAPROXY", debian::find(workspace, debian::HAPROXY)?);
+            cargo.env("HOLDFAST_TEST_ETCD", debian::find(workspace, debian::ETCD)?);
+            cargo.env("HOLDFAST_TEST_PATRONI", patroni::find(workspace)?);
         }
         if !shell::run(&mut cargo)? {
             print_line(&format!(

@@ -58,7 +58,7 @@ usage: cargo xtask <command>
                       the sidecar
   chaos               all that the next one can do, then the fuzz targets
   chaos [--on file|nodes|server|clocks|update|matrix|racers|histories|node-histories|
-               sidecar|chain|balancer]
+               sidecar|chain|balancer|patroni]
         [--kills N] [--seed S]
                       kill gateways under load and check what is left: one on a file (which
                       is meant where --on is left out), three on a database, their database
@@ -69,7 +69,8 @@ usage: cargo xtask <command>
                       three nodes; sidecar cuts the connections of calls without keys, and
                       kills what they go through;
                       chain does so with calls through a gateway behind a gateway;
-                      balancer replaces gateways under load, and kills none
+                      balancer replaces gateways under load, and kills none; patroni kills,
+                      stops and replaces the servers and nodes that Patroni runs
   chaos --fuzz [--seconds N]
                       fuzz the request parser, the canonical feed and the reader of streams,
                       a minute each

@@ -307,6 +307,11 @@ fn user() -> Result<Option<User>> {
     Ok(Some(User { id: id("-u", &[USER])?, group: id("-g", &[USER])? }))
 }
 
+/// A program as the user of the servers.
+pub(crate) fn as_server(program: &Path) -> Result<Command> {
+    Ok(as_user(user()?, program.to_owned()))
+}
+
 /// A program that ends with this process, however that ends.
 fn as_user(user: Option<User>, program: PathBuf) -> Command {
     let mut command = Command::new("setpriv");

@@ -3,6 +3,7 @@
 
 pub(crate) mod debian;
 pub(crate) mod helm;
+pub(crate) mod patroni;
 
 use std::{
     env,

@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let Some(seed) = act(&arguments, started) else {
         println!(
-            "usage: chaos file|nodes|server|clocks|update|matrix|racers|histories|node-histories|FAULT|sidecar|chain|balancer N SEED"
+            "usage: chaos file|nodes|server|clocks|update|patroni|matrix|racers|histories|node-histories|FAULT|sidecar|chain|balancer N SEED"
         );
         return ExitCode::from(2);
     };
@@ -39,6 +39,7 @@ fn act(arguments: &[String], started: Instant) -> Option<u64> {
         "clocks" => kill(count, seed, Topology::Clocks, started),
         "server" => kill(count, seed, Topology::Server, started),
         "update" => kill(count, seed, Topology::Update, started),
+        "patroni" => kill(count, seed, Topology::Patroni, started),
         "racers" => {
             let track = Track::new(Reply::saying("Good day"));
             track.race(usize::try_from(count).ok()?, |rounds| {
@@ -92,7 +93,13 @@ fn judge(recording: Recording) {
 fn kill(faults: u32, seed: u64, topology: Topology, started: Instant) {
     let report = run(Plan { seed, faults, moments: Moments::All, topology }, |report| {
         let (seconds, keys) = (started.elapsed().as_secs(), report.keys);
-        println!("{seconds:>5} s: {:>6} faults, {keys} keys, all in order", report.faults);
+        match report.outages.last() {
+            // Keys are counted at the end.
+            Some(outage) if keys == 0 => println!("{seconds:>5} s: {outage:?}"),
+            Some(_) | None => {
+                println!("{seconds:>5} s: {:>6} faults, {keys} keys, all in order", report.faults);
+            }
+        }
     });
     for line in report.lines() {
         println!("{line}");

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::fleet::Fleet;
 use super::heard::Delivery;
 use super::model::{Key, Runbook, Way};
+use super::patroni::{self, Failovers};
 use super::supply::Supply;
 use super::update::Update;
 use super::work::Work;
@@ -56,6 +57,8 @@ pub(super) struct World {
     pub(super) database: Option<Database>,
     /// The server of that database, if it is the world's own.
     pub(super) supply: Option<Supply>,
+    /// The servers of that database, if Patroni runs them.
+    pub(super) patroni: Option<Failovers>,
     pub(super) site: Site,
     pub(super) accounts: Vec<Account>,
     /// The update of the nodes from the release before, if there is one.
@@ -81,10 +84,11 @@ impl World {
         let upstream = runbook.upstream();
         let config = Config::upstream(&upstream);
         let supply = match topology {
-            Topology::File | Topology::Nodes | Topology::Update => None,
+            Topology::File | Topology::Nodes | Topology::Update | Topology::Patroni => None,
             Topology::Server => Some(Supply::start()),
             Topology::Clocks => Some(Supply::start_with_clocks()),
         };
+        let patroni = (topology == Topology::Patroni).then(Failovers::start);
         let (places, database, site) = match topology {
             Topology::File => (1, None, Site::configured(&config)),
             Topology::Nodes | Topology::Server | Topology::Clocks | Topology::Update => {
@@ -97,21 +101,32 @@ impl World {
                 let config = impatient(database.configure(config));
                 (NODES, Some(database), Site::unwatched_in(&std::env::temp_dir(), &config))
             }
+            Topology::Patroni => {
+                let patroni = patroni.as_ref().expect("a cluster");
+                let database = Database::make_on(patroni.url());
+                let config = impatient(database.configure(config));
+                let config = config.set("database", "require_synchronous", "true");
+                let site = Site::unwatched_in(&std::env::temp_dir(), &config);
+                (patroni::GATEWAYS, Some(database), site)
+            }
         };
         let (update, accounts) = match topology {
             Topology::Update => {
                 let (update, accounts) = Update::begin(&site, &WALLETS, FUNDS.0);
                 (Some(update), accounts)
             }
-            Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks => {
-                (None, accounts(&site))
-            }
+            Topology::File
+            | Topology::Nodes
+            | Topology::Server
+            | Topology::Clocks
+            | Topology::Patroni => (None, accounts(&site)),
         };
         Self {
             fleet: Fleet::of(places),
             topology,
             database,
             supply,
+            patroni,
             site,
             accounts,
             update,
@@ -157,7 +172,12 @@ impl World {
     }
 
     pub(super) fn clients(&self) -> usize {
-        CLIENTS * self.fleet.places()
+        match self.topology {
+            Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks => {
+                CLIENTS * self.fleet.places()
+            }
+            Topology::Patroni => patroni::CALLERS,
+        }
     }
 
     /// One fault, over work of its own.
@@ -194,6 +214,9 @@ impl World {
                 sleep(around);
             }
             Moment::Server(blow) => return self.strike_server(dice, blow, work, report),
+            Moment::Failover(fault, gateways) => {
+                return self.fail_over(dice, (fault, gateways), work, report);
+            }
             Moment::FilesRemoved(suffixes, time) => {
                 self.start_all();
                 work.add(self.plan(dice));
@@ -255,7 +278,11 @@ impl World {
     /// Starts a gateway wherever none runs.
     pub(super) fn start_all(&self) {
         for place in self.fleet.empty() {
-            let env = self.supply.as_ref().map_or_else(Vec::new, |supply| supply.env(place));
+            let env = match (&self.supply, &self.patroni, &self.database) {
+                (Some(supply), _, _) => supply.env(place),
+                (None, Some(patroni), Some(database)) => patroni.env(place, database),
+                (None, _, _) => Vec::new(),
+            };
             let is_old = self.update.as_ref().is_some_and(|update| update.starts_old(place));
             let gateway =
                 if is_old { self.site.serve_previous() } else { self.site.serve_with(&env) };
@@ -263,7 +290,7 @@ impl World {
         }
     }
 
-    fn kill(&self, victim: usize, report: &mut Report) {
+    pub(super) fn kill(&self, victim: usize, report: &mut Report) {
         let Some((gateway, has_flying)) = self.fleet.take(victim) else { return };
         gateway.kill();
         self.cut(Vec::new());
@@ -306,6 +333,19 @@ impl World {
         work
     }
 
+    /// A few new requests, and now and then an old key.
+    pub(super) fn plan_few(&self, dice: &mut Dice, new: usize) -> Vec<usize> {
+        let accounts = self.accounts.len();
+        let mut keys = self.keys();
+        let old = keys.len();
+        keys.extend((0..new).map(|_| Key::new(dice, accounts)));
+        let mut work: Vec<usize> = (old..old + new).collect();
+        if old > 0 && dice.one_in(4) {
+            work.push(dice.index(old));
+        }
+        work
+    }
+
     /// Sends the planned requests, for as long as a gateway serves.
     fn send_all(&self, work: &Work) {
         while let Some(at) = work.next() {
@@ -317,7 +357,11 @@ impl World {
                 (SendOutcome::Cut, Topology::File) => return,
                 (
                     SendOutcome::Cut,
-                    Topology::Nodes | Topology::Server | Topology::Clocks | Topology::Update,
+                    Topology::Nodes
+                    | Topology::Server
+                    | Topology::Clocks
+                    | Topology::Update
+                    | Topology::Patroni,
                 ) => work.add([at]),
                 (SendOutcome::TurnedAway, _) => {
                     std::thread::sleep(TURNED_AWAY);
@@ -332,7 +376,11 @@ impl World {
     pub(super) fn way(&self, at: usize) -> Way {
         let way = self.keys()[at].way();
         match self.topology {
-            Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks => way,
+            Topology::File
+            | Topology::Nodes
+            | Topology::Server
+            | Topology::Clocks
+            | Topology::Patroni => way,
             Topology::Update => Way { is_streamed: at.is_multiple_of(2), ..way },
         }
     }
@@ -356,7 +404,14 @@ impl World {
             Delivery::read(waiting, bytes_max)
         });
         self.fleet.land(place, at);
-        self.hear(at, heard, had_answer)
+        let outcome = self.hear(at, heard, had_answer);
+        if let Some(patroni) = self.patroni.as_ref().filter(|_| !had_answer) {
+            let is_ok = self.keys()[at].told.as_ref().is_some_and(|told| told.status == 200);
+            if is_ok && outcome == SendOutcome::Final {
+                patroni.record_ok(place);
+            }
+        }
+        outcome
     }
 
     /// Takes in what came of a request; with whether its caller hung up.

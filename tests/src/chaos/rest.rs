@@ -26,6 +26,9 @@ impl World {
         let all: Vec<usize> = (0..self.keys().len()).collect();
         self.retry(&all);
         self.repeat_deposits();
+        if self.topology == Topology::Patroni {
+            self.repeat_everywhere(&all);
+        }
         self.check_sums();
         self.check_clocks();
         if let Some(database) = &self.database {
@@ -37,7 +40,11 @@ impl World {
         report.checks += 1;
         let ended = match self.topology {
             Topology::File => self.fleet.take(0),
-            Topology::Nodes | Topology::Server | Topology::Clocks | Topology::Update => None,
+            Topology::Nodes
+            | Topology::Server
+            | Topology::Clocks
+            | Topology::Update
+            | Topology::Patroni => None,
         };
         if let Some((gateway, _has_flying)) = ended {
             if dice.one_in(2) {
@@ -56,6 +63,25 @@ impl World {
                 scope.spawn(|| {
                     while let Some(at) = all.get(next.fetch_add(1, Ordering::Relaxed) / 2) {
                         self.ask_until_final(*at);
+                    }
+                });
+            }
+        });
+    }
+
+    /// Repeats every key at every gateway, as JSON: its bytes are those of the first answer.
+    fn repeat_everywhere(&self, all: &[usize]) {
+        let places = self.fleet.places();
+        let next = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _client in 0..self.clients() {
+                scope.spawn(|| {
+                    loop {
+                        let turn = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(at) = all.get(turn / places) else { return };
+                        let whom = u64::try_from(turn % places).expect("few");
+                        let way = Way { is_streamed: false, hang_up: None, whom };
+                        assert_eq!(self.send(*at, way), SendOutcome::Final);
                     }
                 });
             }

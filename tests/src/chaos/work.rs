@@ -55,6 +55,11 @@ impl Work {
         state.queue.is_empty() && state.idle == clients
     }
 
+    /// True if fewer than so many are left to take.
+    pub(super) fn is_short(&self, than: usize) -> bool {
+        self.state().queue.len() < than
+    }
+
     /// Closes it at the end of a scope.
     pub(super) fn closing(&self) -> Closing<'_> {
         Closing(self)

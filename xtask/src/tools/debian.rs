@@ -38,6 +38,10 @@ pub(crate) const HAPROXY: DebianProgram = DebianProgram {
     name: "haproxy",
 };
 
+/// The store of Patroni's cluster state.
+pub(crate) const ETCD: DebianProgram =
+    DebianProgram { packages: &["etcd-server"], folder: "usr/bin", name: "etcd" };
+
 /// systemd's tool that reads units, with the library of its own.
 pub(crate) const SYSTEMD_ANALYZE: DebianProgram = DebianProgram {
     packages: &["systemd", "libsystemd-shared"],
