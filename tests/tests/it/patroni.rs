@@ -6,6 +6,7 @@ use std::process::Command;
 use holdfast_tests::Ran;
 use holdfast_tests::deployment::{objects, setting};
 use holdfast_tests::haproxy::libraries;
+use holdfast_tests::patroni::validate;
 
 const PATRONI: &str = include_str!("../../../deploy/patroni/patroni.yml");
 const BALANCER: &str = include_str!("../../../deploy/patroni/haproxy.cfg");
@@ -48,6 +49,20 @@ fn patroni_and_its_neighbours_name_the_same_machines() {
     }
     let own = patroni["postgresql"]["connect_address"].as_str().unwrap();
     assert!(BALANCER.contains(&format!("server {} {own} ", patroni["name"].as_str().unwrap())));
+}
+
+#[test]
+fn postgres_patroni_accepts_its_shipped_file() {
+    let shipped = validate(|file| file);
+    assert_eq!((shipped.code, shipped.stdout.as_str()), (Some(0), ""), "{shipped:?}");
+    // A wrong value is found, so the right ones were read.
+    for (value, wrong) in
+        [("synchronous_mode: quorum", "synchronous_mode: most"), ("ttl: 20", "ttl: 2")]
+    {
+        let refused = validate(|file| file.replace(value, wrong));
+        let name = wrong.split(':').next().unwrap();
+        assert!(refused.code == Some(1) && format!("{refused:?}").contains(name), "{refused:?}");
+    }
 }
 
 #[test]

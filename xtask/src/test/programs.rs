@@ -21,7 +21,7 @@ use crate::{
     shell,
     tools::{
         debian::{self, DebianProgram},
-        helm,
+        helm, patroni,
     },
     workspace::Workspace,
 };
@@ -32,6 +32,8 @@ const DEBIAN: &[(&str, &str, DebianProgram)] = &[
     ("postgres_haproxy", "HOLDFAST_TEST_HAPROXY", debian::HAPROXY),
     ("systemd", "HOLDFAST_TEST_SYSTEMD_ANALYZE", debian::SYSTEMD_ANALYZE),
 ];
+/// Prefix of tests that have Patroni read its file, and the variable that names it.
+const PATRONI: (&str, &str) = ("postgres_patroni", "HOLDFAST_TEST_PATRONI");
 /// Prefixes of tests that need Helm, and a Python with Kubernetes' schemas.
 const HELM: [&str; 3] = ["helm", "postgres_helm", "postgres_haproxy_helm"];
 /// Prefix of tests, a program that is not installed for them, and the reason why they are skipped without it.
@@ -135,6 +137,7 @@ fn end_to_end(workspace: &Workspace) -> Result<SuiteNeeds> {
     for (name, variable, program) in DEBIAN {
         needs.add(debian::find(workspace, *program), (name, variable));
     }
+    needs.add(patroni::find(workspace), PATRONI);
     match helm::find(workspace) {
         Ok(path) if !needs.skip.contains(&"python") => {
             needs.env.push(("HOLDFAST_TEST_HELM", path));
