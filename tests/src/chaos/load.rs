@@ -173,9 +173,11 @@ impl World {
 
     pub(super) fn clients(&self) -> usize {
         match self.topology {
-            Topology::File | Topology::Nodes | Topology::Server | Topology::Clocks => {
-                CLIENTS * self.fleet.places()
-            }
+            Topology::File
+            | Topology::Nodes
+            | Topology::Server
+            | Topology::Clocks
+            | Topology::Update => CLIENTS * self.fleet.places(),
             Topology::Patroni => patroni::CALLERS,
         }
     }

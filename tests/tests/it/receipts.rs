@@ -72,18 +72,18 @@ fn a_receipt_is_verified_by_the_command_and_by_sixty_lines_of_python() {
     assert!(told.contains("not_genuine"), "{told}");
     assert!(verified_by_python(&site).failed(1).contains("the signature does not fit"));
     // Another file is a mistake of its user, and not a receipt that is not genuine.
-    verified(&site, &keys, &keys).failed(2);
-    verified(&site, &signed, &signed).failed(2);
+    drop(verified(&site, &keys, &keys).failed(2));
+    drop(verified(&site, &signed, &signed).failed(2));
 
     // Without the stored answer, for another credential, and once more.
     let rotated = site.rotate(&account, "24h");
     let again = receipt(&gateway, &rotated, &key);
     assert_eq!(again["receipt"]["charge"], *document);
     let id = operation["id"].as_str().unwrap();
-    site.cli(&["wallet", "refund", id, "0.000005"]).ok();
+    drop(site.cli(&["wallet", "refund", id, "0.000005"]).ok());
     let refunded = receipt(&gateway, &account, &key);
     assert_eq!(refunded["receipt"]["charge"], *document, "a refund changes no charge");
-    verified(&site, &refunded, &keys).json();
+    drop(verified(&site, &refunded, &keys).json());
     let expected = json!({"charge_micros": paid, "refunded_micros": 5});
     assert_eq!(verified_by_python(&site).json(), expected);
 }
@@ -118,15 +118,15 @@ fn an_operation_without_a_charge_has_a_receipt_of_zero_and_one_that_may_run_agai
     let keys = keys(&gateway);
     for (directive, status) in [("refuse", "refused"), ("fail-after", "abandoned")] {
         let key = request_key();
-        gateway.complete(&account, &key, &sim(&format!("[[sim: {directive}]]\nHello")));
+        drop(gateway.complete(&account, &key, &sim(&format!("[[sim: {directive}]]\nHello"))));
         let signed = receipt(&gateway, &account, &key);
         let charge = &signed["receipt"]["charge"];
         assert_eq!((&charge["status"], &charge["charge_micros"]), (&json!(status), &json!("0")));
-        verified(&site, &signed, &keys).json();
+        drop(verified(&site, &signed, &keys).json());
         assert_eq!(verified_by_python(&site).json()["charge_micros"], 0);
     }
     let key = request_key();
-    gateway.complete(&account, &key, &sim("[[sim: fail-before]]\nHello"));
+    drop(gateway.complete(&account, &key, &sim("[[sim: fail-before]]\nHello")));
     let told = gateway.get(&account, &format!("/v1/operations/{key}/receipt"));
     error(Code::NotFound).check(&told);
     assert!(told.text().contains("no receipt before it ends"), "{told:?}");
@@ -147,8 +147,8 @@ fn keys_rotate_with_the_server_secret_and_old_ones_verify() {
     let (new, new_keys) = (receipt(&gateway, &account, &key), keys(&gateway));
     assert_eq!(new["receipt"]["charge"], old["receipt"]["charge"]);
     assert_ne!(new["signature"]["key_id"], old["signature"]["key_id"]);
-    verified(&site, &old, &new_keys).json();
-    verified(&site, &new, &new_keys).json();
+    drop(verified(&site, &old, &new_keys).json());
+    drop(verified(&site, &new, &new_keys).json());
     let told = verified(&site, &new, &old_keys).failed(1);
     assert!(told.contains("not_genuine"), "{told}");
 }

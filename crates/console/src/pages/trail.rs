@@ -53,7 +53,7 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let next = pages.next(listed.next)?;
     let subjects = Subjects::read(visit, &listed.rows).await?;
     let entries = listed.rows.iter().map(|listing| entry(listing, &subjects)).collect();
-    let log = DayLog::new("Newest first", entries, TrailText::Empty.to_string()).next(next);
+    let log = DayLog::new("Newest first (UTC)", entries, TrailText::Empty.to_string()).next(next);
     let mut sections = vec![log.into()];
     // Of the whole log only: the first row of a filter or of a later page is not the latest, and
     // its checksum would cover a part.
