@@ -50,7 +50,7 @@ export async function accept(page, world) {
   await page.getByLabel("New password", { exact: true }).fill(password);
   await page.getByLabel("The new password again").fill(password);
   await page.getByRole("button", { name: "Set the password" }).click();
-  await page.getByRole("heading", { level: 1, name: "Home" }).waitFor();
+  await page.waitForURL((url) => url.pathname === "/");
 }
 
 /** The value of a fact. */

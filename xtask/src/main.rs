@@ -43,7 +43,7 @@ usage: cargo xtask <command>
 
   test [suite]...     build and run the suites, all of them unless some are named:
                       domain, accounts, admin, console, failpoint, telemetry, testkit, wire, store,
-                      engine, providers, webhooks, net, sidecar, http, config, bootstrap,
+                      engine, providers, receipts, webhooks, net, sidecar, http, config, bootstrap,
                       embed, thumbnails, cli, gateway, xtask,
                       checker, simulation, specification, tests, histories, browser, bench, examples, doc
   lint [check]...     run the checks, all of them unless some are named:

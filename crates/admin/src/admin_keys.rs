@@ -56,9 +56,8 @@ pub(crate) struct RevokedAdminKey {
     id: String,
 }
 
-const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key created the key, and its \
-    answer had the secret. If that answer was lost, POST /admin/v1/admin_keys/{id}/rotate with a \
-    new Idempotency-Key \
+const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key made the key, and its secret was told \
+    then. If that answer was lost, POST /admin/v1/admin_keys/{id}/rotate with a new Idempotency-Key \
     and `grace_seconds` 0 for another one.";
 
 impl AdminKeyView {

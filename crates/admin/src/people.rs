@@ -25,9 +25,8 @@ use crate::value::{Moment, PersonStateLabel, RoleLabel, parse, parse_some};
 /// Path of a link below the address of its console.
 const LINK_PATH: &str = "/link/";
 
-const SHOWN_BEFORE: &str = "No link was created: an earlier request with this Idempotency-Key \
-    created it and its answer had it, or the person has the role already. POST \
-    /admin/v1/people/{id}/link with a new \
+const SHOWN_BEFORE: &str = "No link was made: an earlier request with this Idempotency-Key made it and was told \
+    it then, or the person has the role already. POST /admin/v1/people/{id}/link with a new \
     Idempotency-Key makes another one.";
 
 /// A role that a person has.

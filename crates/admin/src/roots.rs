@@ -120,6 +120,7 @@ pub(crate) async fn list(
 )]
 /// Proves that an operation is in a signed root of the ledger; 404 until the root of its day is signed.
 pub(crate) async fn prove(caller: Caller) -> Reply<ProofView> {
+    let _place = caller.gate.begin_report(&caller.principal)?;
     let proof = caller.accounts().inclusion_proof(&caller.principal, caller.id()?).await?;
     Ok(Answer::of(ProofView::new(&proof)?))
 }

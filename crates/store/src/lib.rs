@@ -88,7 +88,7 @@ pub use crate::batch::judge;
 pub use crate::error::{ConnectError, FileLost, LockError, OpenError, SchemaError};
 pub use crate::lock::ServeLock;
 pub use crate::options::Options;
-pub use crate::reading::roots::SignRootError;
+pub use crate::reading::roots::{RootBounds, SignRootError};
 pub use crate::reading::{report, usage};
 pub use crate::sale::keys::ApiKeyReading;
 pub use crate::schema::url::{BadDatabaseUrl, DatabaseUrl};

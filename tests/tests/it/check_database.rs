@@ -13,7 +13,7 @@ fn a_price_that_the_database_knows_otherwise_is_a_mistake_of_its_line() {
     let config = Config::simulated();
     let (site, _account) = Site::funded(&config);
     site.serve().stop();
-    assert!(site.cli(&CHECK).ok().contains("takes it: 1 prices known, 0 new"));
+    assert!(site.cli(&CHECK).ok().contains("accepts it: 1 prices known, 0 new"));
     let rates = "input = 1_000_000, output = 1_000_000";
     let cheaper = config.clone().replace("output = 4_000_000", "output = 1");
     let cheaper = cheaper.model("holdfast/more-1", "sim", "sim-1", rates);

@@ -296,7 +296,10 @@ fn localhost_is_listened_on_at_both_loopback_addresses() {
         config.set("server", "listen", "\"localhost:7\"").set("admin", "listen", "\"[::1]:7\"");
     site.configure(&config);
     let said = site.cli(&["check-config"]).failed(2);
-    assert!(said.contains("`admin.listen` is where server.listen (localhost:7) is"), "{said}");
+    assert!(
+        said.contains("`admin.listen` has the address of server.listen (localhost:7)"),
+        "{said}"
+    );
     gateway.stop();
 }
 

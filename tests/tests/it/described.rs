@@ -233,7 +233,7 @@ fn python_finds_that_the_gateway_keeps_to_its_description() {
         .env("HOLDFAST_MODEL", SIM);
     let said = Ran::within(&mut tester, RUN).ok();
     assert!(
-        said.contains("12 selected / 13 total"),
+        said.contains("14 selected / 15 total"),
         "all but the document itself and quotes: {said}"
     );
     let log = world.site.logs();

@@ -349,8 +349,10 @@ impl World<'_> {
             let visit = (door, without_ids(&path));
             let grown = before.get(&visit).map(|time| time_max_after(*time));
             let (time, answer) = self.measure(door, &path, grown.unwrap_or(TIME_LEAST).min(most));
+            // No root is signed before its day is over.
+            let is_absent = answer.status == 404 && path.ends_with("/proof");
             assert!(
-                [200, 303].contains(&answer.status),
+                [200, 303].contains(&answer.status) || is_absent,
                 "{door:?} {path}: {} {:?}",
                 answer.status,
                 answer.headers

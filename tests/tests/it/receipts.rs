@@ -74,6 +74,9 @@ fn a_receipt_is_verified_by_the_command_and_by_sixty_lines_of_python() {
     // Another file is a mistake of its user, and not a receipt that is not genuine.
     drop(verified(&site, &keys, &keys).failed(2));
     drop(verified(&site, &signed, &signed).failed(2));
+    let mut both = signed.clone();
+    both["root"] = json!({});
+    drop(verified(&site, &both, &keys).failed(2));
 
     // Without the stored answer, for another credential, and once more.
     let rotated = site.rotate(&account, "24h");

@@ -179,9 +179,8 @@ pub(crate) struct IssuedKeyView {
     api_key: ApiKeyView,
 }
 
-const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key created the key, and its \
-    answer had the secret. If that answer was lost, POST /admin/v1/api_keys/{id}/rotate with a new \
-    Idempotency-Key and \
+const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key made the key, and its secret was told \
+    then. If that answer was lost, POST /admin/v1/api_keys/{id}/rotate with a new Idempotency-Key and \
     `grace_seconds` 0 for another one.";
 
 impl IssuedKeyView {

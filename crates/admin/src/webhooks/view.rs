@@ -131,8 +131,7 @@ struct SecretView(String);
 
 debug_as!(SecretView: "SecretView(…)");
 
-const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key created the secret, and \
-    its answer had it. \
+const SHOWN_BEFORE: &str = "An earlier request with this Idempotency-Key made the secret, and it was told then. \
     If that answer was lost, POST /admin/v1/webhooks/{id}/rotate with a new Idempotency-Key for another \
     one.";
 

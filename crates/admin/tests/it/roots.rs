@@ -7,6 +7,7 @@ use holdfast_receipts::DocumentKind;
 use holdfast_receipts::charge::Charge;
 use holdfast_receipts::key::Signer;
 use holdfast_receipts::verification::{TrustedKeys, check_inclusion};
+use holdfast_store::RootBounds;
 
 use crate::operations::completed;
 use crate::world::{Call, World, reach};
@@ -25,7 +26,8 @@ async fn a_proof_of_the_api_is_verified_with_a_receipt_and_roots_are_listed() {
     let signer = Signer::new(&signer, &[], &[]).unwrap();
     let now = world.store.clock().await.unwrap();
     let until = Some(Timestamp::from_micros(now.as_micros() + 1));
-    assert!(world.store.sign_root_until(&signer, until).await.unwrap());
+    let all = RootBounds { until, operations: i64::MAX };
+    assert!(world.store.sign_root_within(&signer, all).await.unwrap());
 
     let trusted = TrustedKeys::of(signer.keys());
     let listed = world.get("/receipts/roots").await.json();

@@ -143,9 +143,12 @@ async fn each_role_has_its_use_cases_and_no_other() {
                     // The thing may stand against it, or a bound may be missing; the role does not.
                     assert_ne!(error["code"], "forbidden", "{at}");
                     assert!(told.status != 401 && told.status < 500, "{at}");
-                    let is_other_kind =
-                        matches!(path.as_str(), "/adjustments/{id}" | "/refunds/{id}");
-                    assert!(told.status != 404 || is_other_kind, "{at}");
+                    // A deposit is neither, and no root is signed.
+                    let is_absent = matches!(
+                        path.as_str(),
+                        "/adjustments/{id}" | "/refunds/{id}" | "/operations/{id}/proof"
+                    );
+                    assert!(told.status != 404 || is_absent, "{at}");
                 } else {
                     told.is_error(403, "forbidden");
                     assert_eq!(error["scope"], row.use_case.label(), "{at}");
@@ -185,9 +188,9 @@ async fn an_owner_is_answered_at_every_endpoint() {
         for (method, path) in &row.endpoints {
             let things = Things::new(&world, &key()[..8]).await;
             let told = world.send(things.ask(method, path).bearer(&world.owner)).await;
-            // The deposit is no adjustment and no refund, and nothing was charged.
+            // The deposit is no adjustment and no refund, nothing was charged, and no root is signed.
             let expected = match (*method, path.as_str()) {
-                ("GET", "/adjustments/{id}" | "/refunds/{id}") => 404,
+                ("GET", "/adjustments/{id}" | "/refunds/{id}" | "/operations/{id}/proof") => 404,
                 // It asks for no route.
                 ("GET", "/routes/history") => 400,
                 ("POST", "/refunds") => 422,

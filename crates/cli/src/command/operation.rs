@@ -64,7 +64,9 @@ pub(super) async fn run(context: &CommandContext<'_>, command: arguments::Operat
 async fn prove(context: &CommandContext<'_>, operation: &OperationName) -> Result {
     let path = format!("/operations/{}/proof", operation.operation());
     let found = context.client.get(&path, &[]).await;
-    let proof = found.map_err(|error| error.because("no root has the operation yet"))?;
+    let proof = found.map_err(|error| {
+        error.because("the proof was not read; an operation has one once a root covers it")
+    })?;
     let root = |name| text(member(&proof, "root"), name);
     let fields = [
         ("operation", text(member(&proof, "proof"), "operation_id")),

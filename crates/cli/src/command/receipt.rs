@@ -25,8 +25,11 @@ pub(super) fn verify(output: Output, (file, proof): (&Path, Option<&Path>), keys
     let keys = TrustedKeys::parse(&read(keys)?).with_context(|| keys.display().to_string());
     let keys = keys.map_err(CommandFailure::Usage)?;
     let signed = json_of(file)?;
-    let is_root = signed.get(DocumentKind::Root.member()).is_some();
-    let kind = if is_root { DocumentKind::Root } else { DocumentKind::Receipt };
+    let kind = kind_of(&signed, file)?;
+    if kind == DocumentKind::Root && proof.is_some() {
+        let error = anyhow!("{} is a root: --proof is of a receipt", file.display());
+        return Err(CommandFailure::Usage(error));
+    }
     let document = genuine(&keys, (kind, file), &signed)?;
     let key_id = text(&signed, "/signature/key_id");
     let mut view = json!({ "genuine": true, "key_id": key_id, kind.member(): document });
@@ -48,6 +51,20 @@ pub(super) fn verify(output: Output, (file, proof): (&Path, Option<&Path>), keys
         }
     }
     output.object(&view, &fields)
+}
+
+/// Kind of a signed document. A file with members of two kinds is none: only one of them would be verified.
+fn kind_of(signed: &Value, file: &Path) -> Result<DocumentKind> {
+    let has = |kind: DocumentKind| signed.get(kind.member()).is_some();
+    match (has(DocumentKind::Receipt), has(DocumentKind::Root)) {
+        (true, false) => Ok(DocumentKind::Receipt),
+        (false, true) => Ok(DocumentKind::Root),
+        (true, true) | (false, false) => {
+            let error =
+                anyhow!("{} is not one receipt, nor one root of the ledger", file.display());
+            Err(CommandFailure::Usage(error))
+        }
+    }
 }
 
 fn genuine<'a>(

@@ -103,7 +103,14 @@ pub(crate) async fn send(
     };
     let before = session.as_ref().map(|CurrentSession(before)| before);
     let entered = match &accepted.begun {
-        Some(begun) => enter(&shared, &request_origin, (begun, before), "/").await?,
+        // The link is used: a failure here must not read as if it were not.
+        Some(begun) => match enter(&shared, &request_origin, (begun, before), "/").await {
+            Ok(entered) => entered,
+            Err(failure) => {
+                tracing::error!(?failure, "a link was used, and its session could not be entered");
+                None
+            }
+        },
         None => None,
     };
     // Used in a session, or at a listener of other roles.

@@ -124,6 +124,7 @@ impl Postgres {
         entry: Entry,
     ) -> Result<HeartbeatOutcome, sqlx::Error> {
         let (node, servers, interest) = (node.clone(), self.servers.clone(), self.interest.clone());
+        let sent = Instant::now();
         // One statement is a transaction of its own: a heartbeat costs one round trip.
         let beat = self.beats.run(move |connection| {
             Box::pin(async move {
@@ -138,7 +139,7 @@ impl Postgres {
                     Entry::Report => {
                         let kinds: Option<&str> = row.try_get(3 + WorkKind::ALL.len())?;
                         let kinds: Vec<_> = kinds.iter().flat_map(|it| it.split(',')).collect();
-                        interest.renew(wanted(&kinds));
+                        interest.renew(wanted(&kinds), sent);
                         pending(&row)?
                     }
                 };
@@ -149,12 +150,22 @@ impl Postgres {
         beat.await
     }
 
-    /// Runs one statement on the connection of the heartbeats, which is a transaction of its own.
+    /// Runs one statement on the connection of the heartbeats, which is a transaction of its own and may run twice: a
+    /// connection that has broken meanwhile is found only by its use.
     pub(crate) async fn touch(&self, statement: Statement) -> Result<(), Unavailable> {
+        let touched = self.touch_once(statement.clone()).await;
+        let touched = match touched {
+            Err(error) if error.as_database_error().is_none() => self.touch_once(statement).await,
+            Ok(()) | Err(_) => touched,
+        };
+        touched.map_err(unavailable)
+    }
+
+    async fn touch_once(&self, statement: Statement) -> Result<(), sqlx::Error> {
         let touched = self
             .beats
             .run(move |connection| Box::pin(async move { execute(connection, statement).await }));
-        touched.await.map_err(unavailable)
+        touched.await
     }
 }
 

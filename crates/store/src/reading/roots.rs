@@ -23,8 +23,8 @@ use holdfast_receipts::root::posting_leaf;
 use holdfast_receipts::tree::TreeHash;
 use sea_orm::QueryResult;
 
-pub use self::signing::SignRootError;
 pub(crate) use self::signing::keys;
+pub use self::signing::{RootBounds, SignRootError};
 use super::{ReadError, ReadTransaction, from_row};
 use crate::rows::{self, BadRow, Cells, FromCells};
 

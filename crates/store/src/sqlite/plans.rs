@@ -51,7 +51,7 @@ fn no_statement_of_a_request_reads_a_whole_table() {
     };
     drop(Statements::prepared(&connection, prepare).unwrap());
     let mut statements = texts.into_inner();
-    assert_eq!(statements.len(), 23);
+    assert_eq!(statements.len(), 26);
     statements.retain(|sql| !["BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"].contains(&sql.as_str()));
     // Would look for operations of a price that was missing; there are none, and it knows that.
     statements.retain(|sql| !sql.starts_with("INSERT INTO prices"));

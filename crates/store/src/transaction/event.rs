@@ -83,13 +83,14 @@ impl SharedInterest {
     }
 
     /// Takes the kinds of webhooks as a heartbeat has read them, if this process reads them at all: one without a
-    /// reader of the outbox writes every kind.
+    /// reader of the outbox writes every kind. The heartbeat was sent at this moment: kinds that were read since are
+    /// newer than its answer.
     #[cfg(feature = "postgres")]
-    pub(crate) fn renew(&self, webhooks: EventKinds) {
-        let is_reader = self.learnt_at.read().unwrap_or_else(PoisonError::into_inner).is_some();
-        if is_reader {
+    pub(crate) fn renew(&self, webhooks: EventKinds, sent: Instant) {
+        let mut learnt_at = self.learnt_at.write().unwrap_or_else(PoisonError::into_inner);
+        if learnt_at.is_some_and(|at| at < sent) {
             self.change(|interest| interest.webhooks = webhooks);
-            self.learnt();
+            *learnt_at = Some(sent);
         }
     }
 

@@ -13,6 +13,7 @@ use holdfast_receipts::charge::Charge;
 use holdfast_receipts::key::Signer;
 use holdfast_receipts::tree::TreeHash;
 use holdfast_receipts::verification::{TrustedKeys, check_inclusion};
+use holdfast_store::RootBounds;
 use holdfast_store::verify::AuditOptions;
 use holdfast_testkit::laws::tenant::{Tenant, finish, give_up, refuse};
 use serde_json::{Value, json};
@@ -35,7 +36,8 @@ async fn sign(home: &impl Home) -> bool {
     let last = "SELECT coalesce(max(ends_at), 0) FROM ledger_roots";
     let last = Raw::open(home).await.number(last).await;
     let until = Timestamp::from_micros(now.as_micros().max(last) + 1);
-    home.store().sign_root_until(&signer(), Some(until)).await.unwrap()
+    let bounds = RootBounds { until: Some(until), operations: i64::MAX };
+    home.store().sign_root_within(&signer(), bounds).await.unwrap()
 }
 
 /// Sentences of the audit about roots.
@@ -89,6 +91,22 @@ async fn each_ended_row_is_in_one_root(home: &impl Home) {
     assert_eq!(told(home).await, Vec::<String>::new());
 }
 
+async fn a_long_history_has_several_roots(home: &impl Home) {
+    let (_tenant, running) = begin(home).await;
+    let until = Some(Timestamp::from_micros(i64::MAX - 1));
+    let bounds = RootBounds { until, operations: 1 };
+    let mut count = 0;
+    while home.store().sign_root_within(&signer(), bounds).await.unwrap() {
+        count += 1;
+        assert_eq!(leaves(home).await.len(), count);
+    }
+    let sum = |leaves: Vec<String>| leaves.iter().map(|it| it.parse::<u32>().unwrap()).sum::<u32>();
+    assert!(count >= 3, "{count} roots of three operations");
+    assert_eq!(sum(leaves(home).await), 3, "two operations and the deposit, each once");
+    assert_eq!(told(home).await, Vec::<String>::new());
+    assert_eq!(home.store().inclusion(running.id).await.unwrap(), None, "it has not ended");
+}
+
 async fn a_proof_leads_from_an_operation_to_its_root(home: &impl Home) {
     let (tenant, running) = begin(home).await;
     let store = home.store();
@@ -127,14 +145,15 @@ async fn a_proof_leads_from_an_operation_to_its_root(home: &impl Home) {
 async fn a_root_is_signed_once(home: &impl Home) {
     begin(home).await;
     let until = Some(Timestamp::from_micros(i64::MAX - 1));
+    let all = RootBounds { until, operations: i64::MAX };
     let signed = signer();
     let (one, other) = tokio::join!(
-        home.store().sign_root_until(&signed, until),
-        home.store().sign_root_until(&signed, until)
+        home.store().sign_root_within(&signed, all),
+        home.store().sign_root_within(&signed, all)
     );
     assert_eq!([one.unwrap(), other.unwrap()].into_iter().filter(|it| *it).count(), 1);
     assert_eq!(leaves(home).await.len(), 1);
-    assert!(!home.store().sign_root_until(&signed, until).await.unwrap());
+    assert!(!home.store().sign_root_within(&signed, all).await.unwrap());
 }
 
 async fn a_changed_missing_or_added_row_does_not_fit(home: &impl Home) {
@@ -233,6 +252,7 @@ async fn keys_are_kept_after_their_secret(home: &impl Home) {
 
 crate::scratch::on_every_store! {
     each_ended_row_is_in_one_root,
+    a_long_history_has_several_roots,
     a_proof_leads_from_an_operation_to_its_root,
     a_root_is_signed_once,
     a_changed_missing_or_added_row_does_not_fit,

@@ -165,6 +165,10 @@ fn fits(pattern: &str, text: &str) -> Result<bool, String> {
         "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$" => {
             text.parse::<holdfast_domain::RequestKey>().is_ok()
         }
+        "^[0-9a-f]{16}$" => text.len() == 16 && hex(text),
+        "^[0-9a-f]{64}$" => text.len() == 64 && hex(text),
+        "^[0-9a-f]{128}$" => text.len() == 128 && hex(text),
+        "^[0-9]+$" => !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()),
         other => return Err(format!("pattern {other} is not known to this test")),
     })
 }

@@ -1,5 +1,8 @@
 //! Signing of roots: once a UTC day, by any of the nodes, over all that is older than the day and settled.
 //!
+//! A root covers a bounded count of operations, so that neither its signing nor a proof has more than their hashes in
+//! memory. A longer day, or the history of a ledger that had no roots, has several.
+//!
 //! Rows are read page by page, each page in a transaction of its own: an ended operation never changes, so a page is
 //! true whenever it is read. One transaction writes the root and notes the operations that it passed; it has no effect
 //! if another node has signed that root meanwhile.
@@ -25,13 +28,19 @@ use crate::store::Store;
 use crate::transaction::exchange::Exchange;
 
 const DAY: i64 = 86_400_000_000;
+/// Most operations that a root covers: 48 MB of hashes and ids.
+const OPERATIONS_MAX: i64 = 1_000_000;
 /// Of two nodes that sign at once, the second one reads the root of the first.
 const ALONE: &str = "LOCK TABLE ledger_roots IN SHARE ROW EXCLUSIVE MODE";
 const COUNT: &str = "SELECT coalesce(max(seq), 0) FROM ledger_roots";
 const SIGN: &str = "INSERT INTO ledger_roots (seq, ends_at, operations_to, postings_to, signed)
     VALUES ($1, $2, $3, $4, $5)";
-const PASS: &str = "INSERT INTO ledger_passed (op_seq) VALUES ($1) ON CONFLICT DO NOTHING";
-const INCLUDE: &str = "UPDATE ledger_passed SET root = $2 WHERE op_seq = $1 AND root IS NULL";
+/// `{rows}` stands for at most [`ROWS_AT_ONCE`] places: an outage leaves many operations without an end.
+const PASS: &str = "INSERT INTO ledger_passed (op_seq) VALUES {rows} ON CONFLICT DO NOTHING";
+const INCLUDE: &str =
+    "UPDATE ledger_passed SET root = $1 WHERE root IS NULL AND op_seq IN ({rows})";
+const ROWS_AT_ONCE: usize = 500;
+const CREATED_AT: &str = "SELECT created_at FROM operations WHERE seq >= $1 ORDER BY seq LIMIT 1";
 const KEY: &str = "INSERT INTO receipt_keys (public_key, created_at) VALUES ($1, $2)
     ON CONFLICT DO NOTHING";
 const KEYS: &str = "SELECT public_key FROM receipt_keys ORDER BY seq DESC";
@@ -56,6 +65,20 @@ pub enum SignRootError {
     Sign(#[source] SignError),
 }
 
+/// Bounds of the next root.
+#[derive(Debug, Clone, Copy)]
+pub struct RootBounds {
+    /// Moment before which its rows were created; `None` for the beginning of today.
+    pub until: Option<Timestamp>,
+    /// Most operations that it covers.
+    pub operations: i64,
+}
+
+impl RootBounds {
+    /// All days before today.
+    const DAYS: Self = Self { until: None, operations: OPERATIONS_MAX };
+}
+
 /// Root that is about to be signed.
 #[derive(Debug)]
 struct RootDraft {
@@ -66,33 +89,36 @@ struct RootDraft {
 }
 
 impl Store {
-    /// Signs the root of the days before today, unless it is signed already or too early. Any number of nodes may do
-    /// so at once. True if it was signed here.
+    /// Signs the next root of the days before today, unless all are signed or it is too early. Any number of nodes may
+    /// do so at once. True if it was signed here: another one may follow.
     ///
     /// # Errors
     ///
     /// A [`SignRootError`] if the root was not signed; the next call tries again.
     pub async fn sign_root(&self, signer: &Signer) -> Result<bool, SignRootError> {
-        self.sign_root_until(signer, None).await
+        self.sign_root_within(signer, RootBounds::DAYS).await
     }
 
-    /// The same over all that was created before a moment. For tests, which have no day to wait.
+    /// The same within other bounds. For tests, which have no day to wait.
     ///
     /// # Errors
     ///
     /// As [`Self::sign_root`].
     #[doc(hidden)]
-    pub async fn sign_root_until(
+    pub async fn sign_root_within(
         &self,
         signer: &Signer,
-        until: Option<Timestamp>,
+        bounds: RootBounds,
     ) -> Result<bool, SignRootError> {
         let failed = SignRootError::Unavailable;
         // A transaction that is open for minutes may yet add a row below the numbers.
         if self.dialect() == Dialect::Postgres && self.has_long_writes().await.map_err(failed)? {
+            tracing::warn!(
+                "no root is signed while a transaction with writes stays open in the database"
+            );
             return Ok(false);
         }
-        let draft = self.summing_transaction(move |db| Box::pin(draft(db, until))).await;
+        let draft = self.summing_transaction(move |db| Box::pin(draft(db, bounds))).await;
         let Some(draft) = draft.map_err(failed)? else { return Ok(false) };
         let leaves = self.leaves_of(&draft.rows).await.map_err(failed)?;
         if !leaves.unreadable.is_empty() {
@@ -106,9 +132,16 @@ impl Store {
             previous: draft.before.as_ref().map(previous).transpose()?,
             signed_at: draft.now,
         };
-        let signed = signer.sign(DocumentKind::Root, place.document(&leaves.hashes));
+        let document = place.document(&leaves.hashes);
+        let hash = root::hash(&document).map_err(SignRootError::Form)?;
+        let signed = signer.sign(DocumentKind::Root, document);
         let signed = signed.map_err(SignRootError::Sign)?.to_string();
-        self.write_root(number, draft, (leaves, signed)).await.map_err(failed)
+        let is_written = self.write_root(number, draft, (leaves, signed)).await.map_err(failed)?;
+        if is_written {
+            // Evidence outside of the database: rows that are changed and signed again have another hash.
+            tracing::info!(root.number = number, root.hash = %hash, "a root of the ledger was signed");
+        }
+        Ok(is_written)
     }
 
     async fn leaves_of(&self, rows: &LeafRows) -> Result<Leaves, Unavailable> {
@@ -153,10 +186,20 @@ impl Store {
                 rows.postings.end.into(),
                 signed.into(),
             ];
-            let pass = leaves.open.iter().map(|it| dialect.statement(PASS, [(*it).into()]));
-            let include = leaves.late.iter();
-            let include =
-                include.map(|it| dialect.statement(INCLUDE, [(*it).into(), number.into()]));
+            let pass = leaves.open.chunks(ROWS_AT_ONCE).map(|rows| {
+                let places: Vec<String> = (1..=rows.len()).map(|it| format!("(${it})")).collect();
+                let sql = PASS.replace("{rows}", &places.join(", "));
+                let rows = rows.iter().map(|it| (*it).into());
+                Statement::from_sql_and_values(dialect.backend(), sql, rows)
+            });
+            let include = leaves.late.chunks(ROWS_AT_ONCE).map(|rows| {
+                let places: Vec<String> =
+                    rows.iter().zip(2..).map(|(_, it)| format!("${it}")).collect();
+                let sql = INCLUDE.replace("{rows}", &places.join(", "));
+                let binds =
+                    std::iter::once(number.into()).chain(rows.iter().map(|it| (*it).into()));
+                Statement::from_sql_and_values(dialect.backend(), sql, binds)
+            });
             let sign = std::iter::once(dialect.statement(SIGN, binds));
             (sign.chain(pass).chain(include).collect(), true)
         };
@@ -202,21 +245,24 @@ fn previous(row: &RootRow) -> Result<holdfast_receipts::tree::TreeHash, SignRoot
 }
 
 /// The next root; `None` if it is signed, or too early.
-async fn draft(
-    db: &ReadTransaction,
-    until: Option<Timestamp>,
-) -> Result<Option<RootDraft>, ReadError> {
+async fn draft(db: &ReadTransaction, bounds: RootBounds) -> Result<Option<RootDraft>, ReadError> {
     let (before, now) = (last(db).await?, db.now().await?);
-    let Some(ends_at) = until.or_else(|| end_of_yesterday(now)) else { return Ok(None) };
+    let Some(ends_at) = bounds.until.or_else(|| end_of_yesterday(now)) else { return Ok(None) };
     if before.as_ref().is_some_and(|row| row.ends_at >= ends_at) {
         return Ok(None);
     }
     let [operations, postings] = starts(before.as_ref());
-    let moment = ends_at.as_micros();
     let all = numbers::<operation::Entity>(db, operation::Column::Seq).await?;
     let columns = [operation::Column::Seq, operation::Column::CreatedAt];
+    let range = operations..all.end;
     let operations_to =
-        first_at::<operation::Entity>(db, columns, moment, operations..all.end).await?;
+        first_at::<operation::Entity>(db, columns, ends_at.as_micros(), range).await?;
+    let bound = operations.saturating_add(bounds.operations);
+    let (operations_to, ends_at) = match operations_to <= bound {
+        true => (operations_to, ends_at),
+        false => (bound, created_at(db, bound).await?.unwrap_or(ends_at).min(ends_at)),
+    };
+    let moment = ends_at.as_micros();
     let all = numbers::<posting::Entity>(db, posting::Column::Seq).await?;
     let columns = [posting::Column::Seq, posting::Column::CreatedAt];
     let postings_to = first_at::<posting::Entity>(db, columns, moment, postings..all.end).await?;
@@ -226,6 +272,13 @@ async fn draft(
         postings: postings..postings_to,
     };
     Ok(Some(RootDraft { before, rows, ends_at, now }))
+}
+
+/// Moment at which the first operation from this number on was created.
+async fn created_at(db: &ReadTransaction, number: i64) -> Result<Option<Timestamp>, ReadError> {
+    let rows = db.query(CREATED_AT, [number.into()]).await?;
+    let moment = rows.first().map(|row| Cells::new(row).timestamp());
+    moment.transpose().map_err(ReadError::Row)
 }
 
 /// Beginning of the day, once every row from before it is committed.
