@@ -339,7 +339,7 @@ codes! {
         label: "result_sealed", status: 410, kind: IDEMPOTENCY, retry: false,
         key: Final, step: Key, is_charge_known: true, param: None,
         message: "This operation has ended and its answer opens only with the credential that \
-            requested it. Retry with that credential; a new Idempotency-Key starts a new, paid \
+            asked for it. Retry with that credential; a new Idempotency-Key starts a new, paid \
             run.",
     }
     ProviderRefused {
