@@ -150,15 +150,7 @@ impl Service {
         }
         let route = match found {
             Ok(route) => route,
-            Err(NoRoute::Host) => return Err(headers::no_host()),
-            Err(NoRoute::NotFound) => return Err(nothing_here()),
-            Err(NoRoute::NotServed(endpoint)) => return Err(not_served(endpoint)),
-            Err(NoRoute::Misspelled(right)) => return Err(misspelled(right)),
-            Err(NoRoute::Method(allowed)) => {
-                // A whole answer, because no other error has the `Allow` header.
-                log.code = Some(Code::MethodNotAllowed.label());
-                return Ok(not_allowed(allowed));
-            }
+            Err(no_route) => return refuse(no_route, log),
         };
         let (serving, caller) = match route.auth() {
             // Taken before the API key is looked up: a reload meanwhile is for requests that begin after it.
@@ -274,6 +266,21 @@ fn misspelled(right: &str) -> Problem {
 
 /// Hint in messages: the endpoint of completions, and the page that describes the rest.
 const SERVED: &str = "This gateway serves POST /v1/chat/completions; see /docs.";
+
+/// Answer to a request without a route.
+fn refuse(no_route: NoRoute, log: &mut RequestLog) -> Result<HttpResponse, Problem> {
+    match no_route {
+        NoRoute::Host => Err(headers::no_host()),
+        NoRoute::NotFound => Err(nothing_here()),
+        NoRoute::NotServed(endpoint) => Err(not_served(endpoint)),
+        NoRoute::Misspelled(right) => Err(misspelled(right)),
+        NoRoute::Method(allowed) => {
+            // A whole answer, because no other error has the `Allow` header.
+            log.code = Some(Code::MethodNotAllowed.label());
+            Ok(not_allowed(allowed))
+        }
+    }
+}
 
 fn nothing_here() -> Problem {
     let message = format!("This path does not exist. {SERVED}");

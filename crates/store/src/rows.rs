@@ -371,3 +371,11 @@ fn attempts(text: &str) -> Option<Arc<[Attempt]>> {
     };
     Some(rows.into_iter().map(attempt).collect())
 }
+
+/// Condition: the running operation `o` may be due at this moment, by the row `n` of its node.
+pub(crate) fn is_due(now: &str) -> String {
+    format!(
+        "(o.phase = 'recorded' OR o.deadline < {now} OR n.name IS NULL
+          OR n.incarnation <> o.incarnation OR n.ends_at <= {now})"
+    )
+}

@@ -17,8 +17,6 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use self::statements::JournalStatements;
-#[cfg(feature = "postgres")]
-pub(crate) use self::statements::is_due;
 use crate::backend::{Backend, Pools};
 use crate::error::OpenError;
 use crate::options::Options;

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::bodies::acme;
 use crate::check::{check_completion, until};
+use crate::clients::given;
 use crate::compose::grace_period;
 
 /// Values that switch on what is off by itself.
@@ -48,9 +49,7 @@ const RESTORE_PAGE: &str = include_str!("../../../docs/how-to/back-up-and-restor
 fn judge(text: &str) -> Ran {
     let site = Site::empty();
     site.write("objects.yaml", text);
-    let python = std::env::var_os("HOLDFAST_TEST_PYTHON");
-    let python = python.expect("HOLDFAST_TEST_PYTHON: `cargo xtask test tests` sets it");
-    let mut python = Command::new(python);
+    let mut python = Command::new(given("HOLDFAST_TEST_PYTHON"));
     python.args(["-m", "kubernetes_validate", "--strict", "--quiet"]);
     Ran::of(python.arg(site.path("objects.yaml")))
 }

@@ -20,9 +20,9 @@ use super::administration::execute;
 use super::session::{CLOCK, within};
 use super::{BEAT, BEAT_STATEMENT, Postgres};
 use crate::error::unavailable;
+use crate::rows::is_due;
 use crate::rows::job::is_claimable;
 use crate::schema::Dialect;
-use crate::store::is_due;
 use crate::transaction::outbox::wanted;
 
 /// Timeout of a statement that renews a lease and reports work: longer than the server lets it run.

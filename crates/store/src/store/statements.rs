@@ -39,7 +39,7 @@ impl JournalStatements {
              LEFT JOIN nodes AS n ON n.name = o.node
              WHERE {is_running}
              AND {} ORDER BY o.admitted_at, o.seq LIMIT $1",
-            is_due("now")
+            rows::is_due("now")
         );
         let leased_to = format!(
             "SELECT o.id, o.claim, o.cancel_asked FROM operations AS o
@@ -48,12 +48,4 @@ impl JournalStatements {
         );
         Self { load, result, clock: format!("SELECT {clock}"), due, leased_to }
     }
-}
-
-/// Condition: the running operation `o` may be due at this moment, by the row `n` of its node.
-pub(crate) fn is_due(now: &str) -> String {
-    format!(
-        "(o.phase = 'recorded' OR o.deadline < {now} OR n.name IS NULL
-          OR n.incarnation <> o.incarnation OR n.ends_at <= {now})"
-    )
 }

@@ -96,7 +96,7 @@ impl Deliveries for Rows {
     }
 
     async fn event_written(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     async fn fan_out(&self, _events_max: u32) -> Result<usize, Unavailable> {

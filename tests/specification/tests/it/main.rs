@@ -3,6 +3,7 @@
 #![expect(
     clippy::panic,
     clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
     reason = "a test that cannot go on ends, at the line that says why"
 )]
 #![expect(clippy::print_stdout, reason = "counts of each search, for people")]
