@@ -1,5 +1,5 @@
-//! Roots of the ledger, and proofs that an operation is in one. They are the operator's: a root tells how many
-//! operations ended in its days.
+//! Roots of the ledger, and proofs that an operation is in one. They are the operator's: a root shows the
+//! number of operations that ended in its days.
 
 use holdfast_domain::OperationId;
 use holdfast_domain::admin::UseCase;

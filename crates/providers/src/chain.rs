@@ -273,7 +273,7 @@ impl Provider for ChainProvider {
             let answered = Box::pin(self.send(&keyed, call, &resumed, sink)).await;
             let (AskReport { outcome, retry_after }, usage) = answered;
             let verdict = self.confirmed(judge(attempt, outcome), outcome).await;
-            tracing::debug!(ask = ?attempt, ?outcome, ?verdict, "a gateway behind this one was probed");
+            tracing::debug!(ask = ?attempt, ?outcome, ?verdict, "an attempt at a gateway behind this one was judged");
             match verdict {
                 Verdict::Answered => {
                     if let Some(charge) = resumed.charge() {

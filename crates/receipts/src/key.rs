@@ -4,6 +4,8 @@
 //! one, there is no other file to keep, and it rotates with the secret. A public key has an id that follows from it,
 //! so that no list of keys can give a signature to another key.
 
+use std::array::TryFromSliceError;
+
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::error::{KeyRejected, Unspecified};
 use aws_lc_rs::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
@@ -61,6 +63,9 @@ pub enum SignError {
     /// The seed is not that of a key.
     #[error("the receipt key was rejected")]
     Key(#[source] KeyRejected),
+    /// The key has a public part of another length.
+    #[error("the public key has not 32 bytes")]
+    PublicKey(#[source] TryFromSliceError),
     /// The signature was not made.
     #[error("the signature was not made")]
     Signature(#[source] Unspecified),
@@ -147,8 +152,5 @@ fn pair(key: &ReceiptKey) -> Result<Ed25519KeyPair, SignError> {
 }
 
 fn public(pair: &Ed25519KeyPair) -> Result<PublicKey, SignError> {
-    let bytes = pair.public_key().as_ref().try_into();
-    bytes
-        .map(PublicKey)
-        .map_err(|_length: std::array::TryFromSliceError| SignError::Signature(Unspecified))
+    pair.public_key().as_ref().try_into().map(PublicKey).map_err(SignError::PublicKey)
 }

@@ -114,7 +114,7 @@ impl World {
             let mut ids = BTreeSet::new();
             for address in (0..self.fleet.places()).filter_map(|it| self.fleet.admin_address(it)) {
                 let request = update.request(deposit, address.port());
-                // A node that has waited for a lock may turn a request away for now.
+                // A node that has waited for a lock in vain refuses with 503, and the caller repeats the request.
                 let is_made = wait_until(PATIENCE, || {
                     let answer = request.send(address);
                     assert!([201, 409, 503].contains(&answer.status), "{answer:?}");

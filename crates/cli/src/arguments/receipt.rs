@@ -9,8 +9,8 @@ pub enum Receipt {
     /// Verify a signed receipt, or a signed root of the ledger, with public keys, offline; exit status 1 if it is not
     /// genuine
     ///
-    /// The keys have to come from the gateway itself, over HTTPS: whoever made the receipt could have made keys with
-    /// it. The charge is computed once more from the price lines.
+    /// The keys have to come from the gateway itself, over HTTPS: a forger of a receipt can forge keys as well. The
+    /// charge is computed again from the price lines.
     Verify {
         /// Receipt or root, as `GET /v1/operations/{idempotency-key}/receipt` answers it
         #[arg(value_name = "FILE")]

@@ -7,8 +7,8 @@
 //!                                         └─ failed ► try again after RETRY, at most 1 s
 //! ```
 //!
-//! One write for each process, not for each operation, however many run. Its answer names the work that waits in the
-//! shared rows ([`PendingWork`]), so that a process at rest reads no other row. It ends claims in two ways:
+//! One write for each process, not for each operation, however many run. The answer names the work that waits in
+//! the shared rows ([`PendingWork`]), so that a process at rest reads no other row. A heartbeat ends claims in two ways:
 //!
 //! - *Cancel*: a request to any process marks the row; the owner finds the mark here and stops the run.
 //! - *Disown*: a claim on a row that no task of this process runs. It must be seen at two heartbeats, because a

@@ -18,6 +18,7 @@ mod signing;
 use std::ops::Range;
 
 use holdfast_domain::{OperationId, Timestamp};
+use holdfast_receipts::canonical::NotCanonical;
 use holdfast_receipts::charge::Charge;
 use holdfast_receipts::root::posting_leaf;
 use holdfast_receipts::tree::TreeHash;
@@ -127,8 +128,8 @@ pub(crate) struct Leaves {
     pub(crate) open: Vec<i64>,
     /// Numbers of late operations.
     pub(crate) late: Vec<i64>,
-    /// Rows that cannot be read: they have no leaf.
-    pub(crate) unreadable: Vec<i64>,
+    /// Number of rows without a leaf, and the reason of the first.
+    pub(crate) unreadable: Option<(usize, NoLeaf)>,
 }
 
 /// Reads all leaves in one transaction.
@@ -189,8 +190,9 @@ pub(crate) async fn page(
             LeafPart::Late | LeafPart::Operations => leaves.add_operation(number, &mut cells, part),
             LeafPart::Postings => leaves.add_posting(&mut cells),
         };
-        if added.is_err() {
-            leaves.unreadable.push(number);
+        if let Err(no_leaf) = added {
+            let (count, first) = leaves.unreadable.take().unwrap_or((0, no_leaf));
+            leaves.unreadable = Some((count + 1, first));
         }
     }
     Ok(last.filter(|_| found.len() == PAGE))
@@ -201,8 +203,14 @@ fn operations(filter: &str) -> String {
     format!("SELECT o.seq, {} FROM operations AS o {prices} {filter}", rows::OPERATION)
 }
 
-/// Row that has no leaf: it cannot be read, or has no canonical form.
-struct NoLeaf;
+/// Reason for which a row has no leaf.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoLeaf {
+    #[error("a row cannot be read")]
+    Row(#[from] BadRow),
+    #[error("a row has no canonical form")]
+    Form(#[from] NotCanonical),
+}
 
 impl Leaves {
     fn add_operation(
@@ -211,12 +219,12 @@ impl Leaves {
         cells: &mut Cells<'_>,
         part: LeafPart,
     ) -> Result<(), NoLeaf> {
-        let operation = rows::operation(cells).map_err(|_bad: BadRow| NoLeaf)?;
+        let operation = rows::operation(cells)?;
         let Some(charge) = Charge::of(&operation) else {
             self.open.push(number);
             return Ok(());
         };
-        self.hashes.push(charge.leaf().map_err(|_form| NoLeaf)?);
+        self.hashes.push(charge.leaf()?);
         self.operations.push(operation.id);
         if part == LeafPart::Late {
             self.late.push(number);
@@ -225,9 +233,9 @@ impl Leaves {
     }
 
     fn add_posting(&mut self, cells: &mut Cells<'_>) -> Result<(), NoLeaf> {
-        let created_at = cells.timestamp().map_err(|_bad: BadRow| NoLeaf)?;
-        let posting = rows::posting(cells).map_err(|_bad: BadRow| NoLeaf)?;
-        self.hashes.push(posting_leaf(&posting, created_at).map_err(|_form| NoLeaf)?);
+        let created_at = cells.timestamp()?;
+        let posting = rows::posting(cells)?;
+        self.hashes.push(posting_leaf(&posting, created_at)?);
         Ok(())
     }
 }

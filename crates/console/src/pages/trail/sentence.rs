@@ -206,15 +206,15 @@ impl<'a> Sentence<'a> {
 
     /// A value as people read it.
     fn readable(&self, field: &str, value: &str) -> String {
-        let number = value.parse::<i64>().ok();
-        let text = match number {
-            Some(number) if field.ends_with("_micros") => {
+        let text = match value.parse::<i64>() {
+            Ok(number) if field.ends_with("_micros") => {
                 let (amount, thing) = (Micros::new(number), self.row.thing);
                 let currency = self.subjects.currencies.get(&thing);
                 currency.map_or_else(|| exact(amount), |currency| money(amount, *currency))
             }
-            Some(number) if field.ends_with("_at") => second(Timestamp::from_micros(number)),
-            Some(_) | None => {
+            Ok(number) if field.ends_with("_at") => second(Timestamp::from_micros(number)),
+            // Not a number, or one that counts: an id of a wallet has its name.
+            Ok(_) | Err(_) => {
                 let wallet = value.parse().ok().map(ResourceId::Wallet);
                 let name = wallet.and_then(|wallet| self.subjects.names.get(wallet));
                 name.unwrap_or(value).to_owned()
@@ -299,10 +299,10 @@ mod tests {
     #[test]
     fn every_use_case_has_a_sentence_without_its_fields() {
         for use_case in UseCase::ALL {
-            let said = sentence(&row(*use_case, ResourceId::Wallet(ACME), &[]));
-            let is_whole = said.starts_with("ada@x.y ") || said.starts_with("Failed sign-ins of ");
-            assert!(is_whole && said.split(' ').count() >= 3, "{use_case}: {said}");
-            assert!(!said.contains("  ") && !said.ends_with(' '), "{use_case}: {said}");
+            let text = sentence(&row(*use_case, ResourceId::Wallet(ACME), &[]));
+            let is_whole = text.starts_with("ada@x.y ") || text.starts_with("Failed sign-ins of ");
+            assert!(is_whole && text.split(' ').count() >= 3, "{use_case}: {text}");
+            assert!(!text.contains("  ") && !text.ends_with(' '), "{use_case}: {text}");
         }
     }
 

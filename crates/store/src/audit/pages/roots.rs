@@ -1,8 +1,8 @@
 //! Roots of the ledger, one a page: each is computed once more from the rows, and compared with the signed one.
 //!
 //! A row that was changed, is missing, or was added among the rows of a root makes another root. A root that is taken
-//! out is missing in the numbers, and by the hash in the next one; the latest can be taken out unnoticed, unless it
-//! was kept elsewhere. All leaves of a root are read in one transaction.
+//! out is missing in the numbers, and by the hash in the next one; the latest ones can be taken out unnoticed,
+//! unless they were kept elsewhere. All leaves of a root are read in one transaction.
 
 use holdfast_domain::secret::ServerSecret;
 use holdfast_receipts::DocumentKind;

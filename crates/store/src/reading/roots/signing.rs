@@ -7,13 +7,15 @@
 //! true whenever it is read. One transaction writes the root and notes the operations that it passed; it has no effect
 //! if another node has signed that root meanwhile.
 
+use std::error::Error;
+
 use holdfast_domain::Timestamp;
 use holdfast_domain::ports::Unavailable;
 use holdfast_receipts::DocumentKind;
 use holdfast_receipts::canonical::NotCanonical;
 use holdfast_receipts::key::{PublicKey, SignError, Signer};
 use holdfast_receipts::root::{self, RootPlace};
-use sea_orm::Statement;
+use sea_orm::{QueryResult, Statement};
 use serde_json::Value;
 
 use super::{LeafPart, LeafRows, Leaves, RootRow, last, page, starts};
@@ -21,8 +23,8 @@ use crate::error::unavailable;
 use crate::reading::page::{first_at, numbers};
 use crate::reading::usage::SETTLED;
 use crate::reading::{ReadError, ReadTransaction};
-use crate::rows::Cells;
 use crate::rows::entity::{operation, posting};
+use crate::rows::{BadRow, Cells};
 use crate::schema::{Dialect, blob};
 use crate::store::Store;
 use crate::transaction::exchange::Exchange;
@@ -30,7 +32,7 @@ use crate::transaction::exchange::Exchange;
 const DAY: i64 = 86_400_000_000;
 /// Most operations that a root covers: 48 MB of hashes and ids.
 const OPERATIONS_MAX: i64 = 1_000_000;
-/// Of two nodes that sign at once, the second one reads the root of the first.
+/// Lock of a signature: a second node that signs at once reads the root of the first.
 const ALONE: &str = "LOCK TABLE ledger_roots IN SHARE ROW EXCLUSIVE MODE";
 const COUNT: &str = "SELECT coalesce(max(seq), 0) FROM ledger_roots";
 const SIGN: &str = "INSERT INTO ledger_roots (seq, ends_at, operations_to, postings_to, signed)
@@ -51,9 +53,9 @@ pub enum SignRootError {
     /// The database cannot be read or written.
     #[error("the rows of the root were not read or written")]
     Unavailable(#[source] Unavailable),
-    /// Rows have no leaf: the audit of the ledger names them.
+    /// Rows have no leaf, so many and the first of them: the audit of the ledger names them.
     #[error("{0} rows cannot be read, and no root is signed over them")]
-    Unreadable(usize),
+    Unreadable(usize, #[source] Box<dyn Error + Send + Sync>),
     /// The root before it is no document: the audit of the ledger reports it.
     #[error("the root before it cannot be read")]
     Previous(#[source] serde_json::Error),
@@ -121,8 +123,8 @@ impl Store {
         let draft = self.summing_transaction(move |db| Box::pin(draft(db, bounds))).await;
         let Some(draft) = draft.map_err(failed)? else { return Ok(false) };
         let leaves = self.leaves_of(&draft.rows).await.map_err(failed)?;
-        if !leaves.unreadable.is_empty() {
-            return Err(SignRootError::Unreadable(leaves.unreadable.len()));
+        if let Some((count, first)) = leaves.unreadable {
+            return Err(SignRootError::Unreadable(count, first.into()));
         }
         let number = draft.before.as_ref().map_or(1, |row| row.number.saturating_add(1));
         let place = RootPlace {
@@ -225,17 +227,17 @@ impl Store {
             keys.into_iter().map(key).collect::<Vec<Statement>>()
         })
         .await?;
-        let rows = self.query(KEYS, []).await?;
-        let keys = rows.iter().map(|row| Cells::new(row).bytes().map(PublicKey::from_bytes));
-        keys.collect::<Result<_, _>>().map_err(unavailable)
+        kept(&self.query(KEYS, []).await?).map_err(unavailable)
     }
 }
 
 /// Public keys that are kept.
 pub(crate) async fn keys(db: &ReadTransaction) -> Result<Vec<PublicKey>, ReadError> {
-    let rows = db.query(KEYS, []).await?;
-    let keys = rows.iter().map(|row| Cells::new(row).bytes().map(PublicKey::from_bytes));
-    keys.collect::<Result<_, _>>().map_err(ReadError::Row)
+    kept(&db.query(KEYS, []).await?).map_err(ReadError::Row)
+}
+
+fn kept(rows: &[QueryResult]) -> Result<Vec<PublicKey>, BadRow> {
+    rows.iter().map(|row| Cells::new(row).bytes().map(PublicKey::from_bytes)).collect()
 }
 
 fn previous(row: &RootRow) -> Result<holdfast_receipts::tree::TreeHash, SignRootError> {

@@ -122,7 +122,7 @@ impl Store {
         Ok(SummingProgress::Step)
     }
 
-    /// One statement instead of the eleven of a step: all that an idle process sends.
+    /// True if rows are not summed yet: the only statement of an idle process, in place of the eleven of a step.
     async fn has_unsummed_rows(&self) -> Result<bool, Unavailable> {
         let rows = self.inner.pools.summing.query(self.dialect().statement(UNSUMMED, [])).await?;
         let found = rows.first().map_or(Ok(1), |row| Cells::new(row).int());
