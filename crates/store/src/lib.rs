@@ -1,9 +1,9 @@
 //! Storage of operations, holds, the ledger, wallets, API keys, prices and node leases, on SQLite or PostgreSQL.
 //! [`Store`] fulfils the storage ports of `holdfast-domain`; reads of the command line are methods of its own.
 //!
-//! It decides nothing about operations. It enforces three rules over the rows of a transaction: the version is the
-//! one that was judged, balances and counters stay within bounds, permanent ids do not repeat. The tables repeat
-//! them as constraints.
+//! The domain decides what an operation becomes. A transaction decides what only it can see (`batch::judge`): the
+//! version is the one that was judged, balances and counters stay within bounds, permanent ids do not repeat. The
+//! tables repeat these rules as constraints.
 //!
 //! | an embedder needs | from |
 //! |---|---|
@@ -44,7 +44,7 @@
 //! SQLite and PostgreSQL are the features `sqlite` and `postgres`, both on by default. A program needs at least one.
 //! [`DatabaseUrl::parse`] refuses a URL of a database that is not compiled in.
 //!
-//! | room | contents |
+//! | modules | contents |
 //! |---|---|
 //! | `schema`, `rows` | address, dialect and migrations of a database; rows of its tables as values of the domain |
 //! | `batch`, `transaction` | changes of operations, and their judgement; the texts of all other transactions |
@@ -54,7 +54,7 @@
 //! | `reading`, `audit` | lists and reports; the audit with its rules |
 //! | `sale`, `admin` | ports of a sale, and of administration |
 //!
-//! A room imports only from its own line and those above it.
+//! A module imports only from its own line and those above it.
 
 #[cfg(not(any(feature = "sqlite", feature = "postgres")))]
 compile_error!(

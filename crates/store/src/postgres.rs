@@ -19,7 +19,6 @@ mod batch;
 mod begin;
 pub(crate) mod connect;
 pub(crate) mod error;
-mod journal;
 mod lock_queue;
 mod lock_worker;
 mod nodes;
@@ -27,6 +26,7 @@ mod pack;
 #[cfg(test)]
 mod plans;
 mod pool;
+mod purges;
 mod reads;
 mod row_cache;
 mod servers;

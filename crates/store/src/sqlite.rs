@@ -8,12 +8,12 @@ mod checkpoint;
 mod clock;
 pub(crate) mod connect;
 mod endings;
-mod journal;
 mod nodes;
 mod notifier;
 #[cfg(test)]
 pub(crate) mod plans;
 mod prices;
+mod purges;
 mod queue;
 pub(crate) mod readers;
 mod recorded;

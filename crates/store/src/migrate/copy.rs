@@ -10,7 +10,7 @@
 //! One transaction of the file keeps all of its writers out, and ends with its mark as copied: two databases that both
 //! serve would sell the same balance twice, and a deposit on the file would be in no ledger that is served. A marked file
 //! is read by every command and written by none. A crash between mark and COMMIT leaves a marked file and an empty
-//! server; [`forget`] removes the mark. The caller holds the right to serve the file meanwhile.
+//! server; [`remove_mark`] removes the mark. The caller holds the right to serve the file meanwhile.
 //!
 //! Tables and columns are read from both catalogs and must agree, so a later migration needs no line here. Triggers of
 //! the tables are off in the transaction: they forbid what a copy does, such as an entry of the audit log that is not
@@ -180,7 +180,7 @@ pub fn is_copied(url: &DatabaseUrl) -> Result<bool, CopyError> {
 /// # Errors
 ///
 /// [`CopyError::File`] if the file cannot be written.
-pub fn forget(url: &DatabaseUrl) -> Result<(), CopyError> {
+pub fn remove_mark(url: &DatabaseUrl) -> Result<(), CopyError> {
     let Some(file) = url.file() else { return Ok(()) };
     unmark(file)
 }
@@ -265,7 +265,7 @@ async fn within_transaction(
     failpoint::reach(Step::CommandCommitted);
     match server.execute("COMMIT").await {
         Ok(_) => Ok(copied),
-        // The server reports it: the transaction is not there.
+        // The server refused the COMMIT: it wrote nothing, so the mark goes.
         Err(error @ sqlx::Error::Database(_)) => {
             unmark(file)?;
             Err(CopyError::Server(error))
@@ -374,6 +374,7 @@ async fn send(
     let (lines, mut chunks) = mpsc::channel::<Vec<u8>>(CHUNKS_AHEAD);
     let sql = format!("COPY {} ({}) FROM STDIN", table.name, table.columns.join(", "));
     let mut copy = server.copy_in_raw(&sql).await.map_err(CopyError::Server)?;
+    // Off the runtime: SQLite blocks. If `send` fails, the dropped receiver ends the reader.
     let reader = tokio::task::spawn_blocking({
         let table = table.clone();
         move || {

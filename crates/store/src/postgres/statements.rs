@@ -5,9 +5,8 @@
 //! other. A part without rows is left out. The constants of a phase are in the text, only values that differ from
 //! row to row are sent.
 //!
-//! A row that is named is compared by `= ANY`: with `=` the planner may read all rows of a small table in the order
-//! of an index, and all those that are named for each of them. It keeps such a plan while the table grows. An
-//! operation's row is found by its number and compared by its claim: the number may come from a row that is
+//! Rows are found by `= ANY(ARRAY[…])`, not by `=`: for a small table the planner may otherwise scan an index for each
+//! given row, and keeps that plan as the table grows. An operation's row is found by its number and compared by its claim: the number may come from a row that is
 //! remembered.
 
 use std::collections::HashMap;
@@ -199,6 +198,7 @@ const WRITES: [WritePart; PARTS] = [
     },
     WritePart {
         columns: EXPECTED,
+        // 128 is Reservation::CANCELLED_OPEN.
         sql: "UPDATE operations AS o SET phase = 'abandoned', version = o.version + 1,
               finished_at = $1, reserved_counters = o.reserved_counters | 128 FROM {v}
               WHERE o.seq = ANY(ARRAY[v.seq]) AND o.claim = v.judged
@@ -214,7 +214,7 @@ const WRITES: [WritePart; PARTS] = [
     WritePart {
         columns: NUMBER,
         sql: "INSERT INTO running (op_seq) SELECT op_seq FROM {v} ON CONFLICT DO NOTHING",
-        // It has to be found. Its own row decides whether an operation may run.
+        // It may be listed already: `running` only makes it findable, its own row decides whether it may run.
         hits: RowCheck::Found,
     },
     WritePart {

@@ -14,7 +14,7 @@ pub(super) const SETTLE: &str = "UPDATE operations SET phase = 'completed', vers
     finished_at = ?3 WHERE seq = ?1 AND claim = ?4 AND version = ?2 AND phase = 'recorded'";
 pub(super) const ASK_CANCEL: &str = "UPDATE operations SET cancel_asked = 1, version = version + 1
     WHERE seq = ?1 AND claim = ?3 AND version = ?2 AND phase = 'leased'";
-/// 128 is [`Reservation::GIVEN_BACK`](holdfast_domain::limits::Reservation::GIVEN_BACK).
+/// 128 is [`Reservation::CANCELLED_OPEN`](holdfast_domain::limits::Reservation::CANCELLED_OPEN).
 pub(super) const CANCEL: &str = "UPDATE operations SET phase = 'abandoned', version = version + 1,
     finished_at = ?3, reserved_counters = reserved_counters | 128
     WHERE seq = ?1 AND claim = ?4 AND version = ?2 AND phase = 'open'";

@@ -7,7 +7,7 @@ use holdfast_domain::{Micros, WalletId};
 use rusqlite::Connection;
 use sea_orm::DbBackend;
 
-use super::journal;
+use super::purges;
 use super::statements::Statements;
 use crate::reading::statement;
 use crate::reading::usage::facts::{Scope, Selection};
@@ -59,8 +59,8 @@ fn no_statement_of_a_request_reads_a_whole_table() {
     let others = [texts.load.as_str(), &texts.due, &texts.leased_to, STANDING.as_str()];
     statements.extend(others.map(str::to_owned));
     let others = [
-        journal::PURGE,
-        journal::SWEEP,
+        purges::PURGE_RESULTS,
+        purges::PURGE_COUNTERS,
         statement::LINES,
         statement::SUMS,
         statement::BOUNDS,

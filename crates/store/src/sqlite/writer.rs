@@ -48,7 +48,7 @@ pub(super) async fn start(of: &Sqlite, tasks: &TaskTracker) -> Result<(), Cause>
     let life = WriterGuard { queue: Arc::clone(queue), _ended: ended.clone().drop_guard() };
     let (file, interest) = (file.clone(), interest.clone());
     let memory = BatchCache::new(Arc::clone(clock), interest);
-    let teller = VerdictNotifier::start(tasks);
+    let notifier = VerdictNotifier::start(tasks);
     thread::Builder::new().name("holdfast-writer".to_owned()).spawn(move || {
         let (connection, outcome) = match file.open() {
             Ok(connection) => (Some(connection), Ok(())),
@@ -59,7 +59,7 @@ pub(super) async fn start(of: &Sqlite, tasks: &TaskTracker) -> Result<(), Cause>
         {
             let (log, arrived) = (Arc::default(), Backlog::default());
             let misfits = Quarantine::default();
-            WriterThread { life, file, log, memory, misfits, arrived, teller }.run(connection);
+            WriterThread { life, file, log, memory, misfits, arrived, notifier }.run(connection);
         }
     })?;
     Ok(is_open.await??)
@@ -89,7 +89,7 @@ enum BatchOutcome {
 /// The thread's own.
 struct WriterThread {
     arrived: Backlog,
-    teller: VerdictNotifier,
+    notifier: VerdictNotifier,
     memory: BatchCache,
     misfits: Quarantine,
     file: DatabaseFile,
@@ -230,7 +230,7 @@ impl WriterThread {
                 self.log.committed();
                 let verdicts = verdicts.into_iter().map(|it| it.map_err(CommitError::from));
                 // Answered after COMMIT only: `synchronous` is FULL, so the verdict is on the disk.
-                self.teller.send(batch.into_iter().zip(verdicts).collect());
+                self.notifier.send(batch.into_iter().zip(verdicts).collect());
                 BatchOutcome::Answered(ConnectionState::Good)
             }
             Err(BatchError::Constraint(error)) => {

@@ -75,7 +75,9 @@ impl CountedEnding {
             "completed" => Some(Self::Completed),
             "open" => Some(Self::Open { is_first }),
             "refused" => Some(Self::Refused),
-            "abandoned" if counters & Reservation::GIVEN_BACK != 0 => Some(Self::Open { is_first }),
+            "abandoned" if counters & Reservation::CANCELLED_OPEN != 0 => {
+                Some(Self::Open { is_first })
+            }
             "abandoned" => Some(Self::Abandoned),
             _ => None,
         }

@@ -12,7 +12,8 @@
 //! clock did.
 //!
 //! The last number of the wallet that a first pass finds is the end of the export. Entries get their numbers under
-//! the wallet's lock: a snapshot with that entry has all before it, and none of them changes any more.
+//! the wallet's lock: a snapshot with that entry has all before it, and none of them changes any more. Entries of the
+//! oldest releases have no number: they come first, by moment.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, VecDeque};
@@ -32,14 +33,14 @@ use crate::error::unavailable;
 use crate::reading::statement::{EntryBounds, line, values};
 use crate::rows::{BadRow, Cells};
 
-/// An entry of an operation, with its number and moment.
+/// Source of the entries of operations; `t` is the entry.
 macro_rules! operations {
     () => {
         "FROM operations AS o JOIN transfers AS t ON t.op_seq = o.seq WHERE o.wallet_id = $1"
     };
 }
 
-/// A posting, with its number and moment.
+/// Source of the entries that are postings; `t` is the entry.
 macro_rules! postings {
     () => {
         "FROM postings AS t WHERE t.wallet_id = $1"
@@ -56,7 +57,7 @@ macro_rules! bounds {
     };
 }
 
-/// Condition: an entry is in the period, or in none before its end.
+/// Condition: an entry is in the period, by its number, or by its moment if it has none.
 macro_rules! in_span {
     () => {
         "CASE WHEN t.number IS NULL THEN t.created_at >= $2 AND t.created_at < $3

@@ -103,7 +103,7 @@ async fn exclusion(db: &mut ReadTransaction) -> Result<Option<CostExclusion>, Re
     // both, and changes no sum.
     let (before, after) = (scope(position.operations_to), scope(0));
     let ever = i64::MIN..i64::MAX;
-    let those = Selection::Ended(excluded.clone());
+    let those = Selection::Listed(excluded.clone());
     let refunds = i64::MIN..position.postings_to;
     let mut rows = HourSums::default();
     for (key, sums) in hours(db, &after.operations(&those, &ever)).await? {

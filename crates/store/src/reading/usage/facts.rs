@@ -36,11 +36,12 @@ const DAY: i64 = 86_400_000_000;
 /// Condition: an operation is not among those that are summed when they have ended.
 const IS_NOT_LATE: &str =
     "NOT EXISTS (SELECT 1 FROM late_ends WHERE late_ends.op_seq = operations.seq)";
-/// Condition: the charge of the gateway behind was not accepted.
+/// Condition: the charge of the gateway behind was not accepted. 4096 is
+/// [`UsageReason::ChargeTooLarge`](holdfast_domain::usage::UsageReason::ChargeTooLarge).
 const HAS_REFUSED_CHARGE: &str =
     "(operations.phase = 'completed' AND (coalesce(operations.usage_reasons, 0) & 4096) <> 0)";
 /// Condition: an operation was abandoned, and not while it was open. 128 is
-/// [`Reservation::GIVEN_BACK`](holdfast_domain::limits::Reservation::GIVEN_BACK).
+/// [`Reservation::CANCELLED_OPEN`](holdfast_domain::limits::Reservation::CANCELLED_OPEN).
 const MAY_HAVE_RUN: &str =
     "(operations.phase = 'abandoned' AND (operations.reserved_counters & 128) = 0)";
 const IS_LATE: &str = "operations.seq IN (SELECT op_seq FROM late_ends)";
@@ -84,8 +85,8 @@ pub(crate) enum Selection {
     Numbers(Range<i64>),
     /// All that are noted.
     Late,
-    /// Noted operations with these numbers.
-    Ended(Vec<i64>),
+    /// Operations with these numbers, noted or not.
+    Listed(Vec<i64>),
 }
 
 impl Source {
@@ -392,7 +393,7 @@ fn select(page: &mut SelectStatement, selection: &Selection) {
         Selection::Late => {
             page.and_where(Expr::cust(IS_LATE));
         }
-        Selection::Ended(numbers) => {
+        Selection::Listed(numbers) => {
             page.and_where(Column::Seq.is_in(numbers.iter().copied()));
         }
     }

@@ -165,7 +165,7 @@ async fn step(db: &ReadTransaction, age: Duration) -> Result<Option<SummingStep>
         running = column(db, RUNNING, [page.start.into(), page.end.into()]).await?;
     }
     if !ended.is_empty() {
-        let noted = Selection::Ended(ended.clone());
+        let noted = Selection::Listed(ended.clone());
         add(db, &mut rows, &scope.operations(&noted, &ever)).await?;
         excluded.extend(excluded_of(db, &scope, &noted).await?);
     }

@@ -26,8 +26,8 @@ use crate::rows::{self, BadRow, COUNTED_TOKENS, Cells};
 use crate::schema::{Dialect, blob};
 
 /// Condition: T3 gave back what `o` reserved. 128 is
-/// [`Reservation::GIVEN_BACK`](holdfast_domain::limits::Reservation::GIVEN_BACK).
-const IS_GIVEN_BACK: &str = "o.phase = 'open' OR (o.reserved_counters & 128) <> 0";
+/// [`Reservation::CANCELLED_OPEN`](holdfast_domain::limits::Reservation::CANCELLED_OPEN).
+const IS_RETURNED: &str = "o.phase = 'open' OR (o.reserved_counters & 128) <> 0";
 
 /// Rows of a chunk.
 const CHUNK: usize = 20_000;
@@ -186,10 +186,10 @@ fn in_window(counter: Counter, start: Timestamp) -> String {
 fn amount(counter: Counter) -> String {
     match counter.unit() {
         Unit::Requests => {
-            format!("CASE WHEN o.generation = 1 AND ({IS_GIVEN_BACK}) THEN 0 ELSE 1 END")
+            format!("CASE WHEN o.generation = 1 AND ({IS_RETURNED}) THEN 0 ELSE 1 END")
         }
         Unit::Tokens => format!(
-            "CASE WHEN o.phase = 'completed' THEN {COUNTED_TOKENS} WHEN {IS_GIVEN_BACK} THEN 0 ELSE o.reserved_tokens END"
+            "CASE WHEN o.phase = 'completed' THEN {COUNTED_TOKENS} WHEN {IS_RETURNED} THEN 0 ELSE o.reserved_tokens END"
         ),
         Unit::Running => "CASE WHEN o.phase IN ('leased', 'recorded') THEN 1 ELSE 0 END".into(),
         Unit::Micros => "CASE o.phase WHEN 'completed' THEN o.charge WHEN 'leased' THEN o.hold

@@ -21,7 +21,7 @@ const KEPT: Duration = Duration::from_secs(2 * 86_400);
 const BYTES: i64 = 4 << 20;
 
 /// The oldest, up to a number of rows and of bytes. A length is read without the bytes.
-pub(super) const PURGE: &str = "DELETE FROM results WHERE op_seq IN
+pub(super) const PURGE_RESULTS: &str = "DELETE FROM results WHERE op_seq IN
     (SELECT op_seq FROM
         (SELECT op_seq, sum(bytes) OVER (ORDER BY finished_at, op_seq
             ROWS UNBOUNDED PRECEDING) - bytes AS before FROM
@@ -34,22 +34,24 @@ pub(super) const PURGE: &str = "DELETE FROM results WHERE op_seq IN
 const NOTE: &str = "INSERT INTO results_purged (one, youngest) VALUES (1, ?1)
     ON CONFLICT (one) DO UPDATE SET youngest = max(youngest, excluded.youngest)";
 
-pub(super) const SWEEP: &str = "DELETE FROM counters WHERE (api_key_id, counter, window_start) IN
+pub(super) const PURGE_COUNTERS: &str =
+    "DELETE FROM counters WHERE (api_key_id, counter, window_start) IN
     (SELECT api_key_id, counter, window_start FROM counters
      WHERE counter IN (0, 1) AND window_start < ?1 LIMIT ?2)";
 
 /// Nodes of other names, which no process will renew: a database has served under another one, or was edited by
 /// hand.
-pub(super) const FORGET: &str = "DELETE FROM nodes WHERE name IN
+pub(super) const PURGE_NODES: &str = "DELETE FROM nodes WHERE name IN
     (SELECT name FROM nodes WHERE ends_at < ?1 LIMIT ?2)";
 
 /// Addresses of the audit log's actors. The first ones are the oldest: no more than those are looked at.
-pub(super) const BLANK: &str = "DELETE FROM audit_addresses WHERE audit_seq IN
+pub(super) const PURGE_AUDIT_ADDRESSES: &str = "DELETE FROM audit_addresses WHERE audit_seq IN
     (SELECT d.audit_seq FROM
         (SELECT audit_seq FROM audit_addresses ORDER BY audit_seq LIMIT ?2) AS d
      JOIN audit AS a ON a.seq = d.audit_seq WHERE a.created_at < ?1)";
 
-pub(super) const DROP_COUNTS: &str = "DELETE FROM refused_attempts WHERE (hour, actor, use_case) IN
+pub(super) const PURGE_REFUSED_ATTEMPTS: &str =
+    "DELETE FROM refused_attempts WHERE (hour, actor, use_case) IN
     (SELECT hour, actor, use_case FROM refused_attempts WHERE hour < ?1 LIMIT ?2)";
 /// Events of this age, by the index over it.
 fn expire(webhooks: EventKinds) -> String {
@@ -69,16 +71,16 @@ impl Sqlite {
         let purged = self.write(move |transaction, now| {
             // One transaction for all of them: each would wait for a flush of its own.
             let now = now.as_micros();
-            let mut purge = transaction.prepare(PURGE)?;
+            let mut purge = transaction.prepare(PURGE_RESULTS)?;
             let gone = purge.query_map((before(now, age), limit, BYTES), |row| row.get(0))?;
             let gone: Vec<i64> = gone.collect::<Result<_, _>>()?;
             if let Some(youngest) = gone.iter().max() {
                 transaction.execute(NOTE, [youngest])?;
             }
-            transaction.execute(SWEEP, (before(now, KEPT), limit))?;
-            transaction.execute(FORGET, (before(now, KEPT), limit))?;
-            transaction.execute(BLANK, (before(now, BESIDE_TRAIL), limit))?;
-            transaction.execute(DROP_COUNTS, (before(now, BESIDE_TRAIL), limit))?;
+            transaction.execute(PURGE_COUNTERS, (before(now, KEPT), limit))?;
+            transaction.execute(PURGE_NODES, (before(now, KEPT), limit))?;
+            transaction.execute(PURGE_AUDIT_ADDRESSES, (before(now, BESIDE_TRAIL), limit))?;
+            transaction.execute(PURGE_REFUSED_ATTEMPTS, (before(now, BESIDE_TRAIL), limit))?;
             let expired = before(now, interest.kept());
             transaction.execute(&expire(interest.webhooks), (expired, limit))?;
             Ok(u64::try_from(gone.len()).unwrap_or(u64::MAX))

@@ -21,7 +21,7 @@ use crate::transaction::event::may_go;
 const KEPT: Duration = Duration::from_secs(2 * 86_400);
 
 /// Two processes that purge at once do not wait for each other.
-static PURGE: LazyLock<String> = LazyLock::new(|| {
+static PURGE_RESULTS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH gone AS (DELETE FROM results WHERE op_seq IN (SELECT op_seq FROM results
          WHERE finished_at < (SELECT {CLOCK} - $1) ORDER BY finished_at LIMIT $2
@@ -33,7 +33,7 @@ static PURGE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-static SWEEP: LazyLock<String> = LazyLock::new(|| {
+static PURGE_COUNTERS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "DELETE FROM counters WHERE (api_key_id, counter, window_start) IN
          (SELECT api_key_id, counter, window_start FROM counters
@@ -42,7 +42,7 @@ static SWEEP: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-static FORGET: LazyLock<String> = LazyLock::new(|| {
+static PURGE_NODES: LazyLock<String> = LazyLock::new(|| {
     format!(
         "DELETE FROM nodes WHERE name IN (SELECT name FROM nodes
          WHERE ends_at < (SELECT {CLOCK} - $1) LIMIT $2 FOR UPDATE SKIP LOCKED)"
@@ -50,7 +50,7 @@ static FORGET: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Addresses of the audit log's actors. The first ones are the oldest: no more than those are looked at.
-static BLANK: LazyLock<String> = LazyLock::new(|| {
+static PURGE_AUDIT_ADDRESSES: LazyLock<String> = LazyLock::new(|| {
     format!(
         "DELETE FROM audit_addresses WHERE audit_seq IN (SELECT d.audit_seq FROM
              (SELECT audit_seq FROM audit_addresses ORDER BY audit_seq LIMIT $2) AS d
@@ -58,7 +58,7 @@ static BLANK: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-static DROP_COUNTS: LazyLock<String> = LazyLock::new(|| {
+static PURGE_REFUSED_ATTEMPTS: LazyLock<String> = LazyLock::new(|| {
     format!(
         "DELETE FROM refused_attempts WHERE (hour, actor, use_case) IN
          (SELECT hour, actor, use_case FROM refused_attempts
@@ -101,11 +101,11 @@ impl Postgres {
             Box::pin(async move {
                 let expire = expire(interest.webhooks);
                 let purges = [
-                    (PURGE.as_str(), age),
-                    (SWEEP.as_str(), KEPT),
-                    (FORGET.as_str(), KEPT),
-                    (BLANK.as_str(), BESIDE_TRAIL),
-                    (DROP_COUNTS.as_str(), BESIDE_TRAIL),
+                    (PURGE_RESULTS.as_str(), age),
+                    (PURGE_COUNTERS.as_str(), KEPT),
+                    (PURGE_NODES.as_str(), KEPT),
+                    (PURGE_AUDIT_ADDRESSES.as_str(), BESIDE_TRAIL),
+                    (PURGE_REFUSED_ATTEMPTS.as_str(), BESIDE_TRAIL),
                     (expire.as_str(), interest.kept()),
                 ];
                 let old = sqlx::query(AssertSqlSafe(is_old(interest.webhooks)));
