@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use holdfast_domain::admin::WalletBounds;
 use holdfast_domain::price::PriceVersionId;
-use holdfast_engine::{CoolDown, Model};
+use holdfast_engine::{BreakerRules, Model};
 use holdfast_failpoint::{Failpoint, Fault};
 use holdfast_net::Proxies;
 use holdfast_store::DatabaseUrl;
@@ -70,7 +70,7 @@ pub struct Config {
     pub requires_synchronous: bool,
     pub limits: LimitsConfig,
     pub operations: OperationsConfig,
-    pub routes: CoolDown,
+    pub routes: BreakerRules,
     pub roles: RolesConfig,
     pub retention: RetentionConfig,
     pub webhooks: WebhooksConfig,

@@ -21,7 +21,7 @@ use holdfast_domain::admin::event::UNLISTED_KEPT;
 use holdfast_domain::admin::webhook::Origin;
 use holdfast_domain::cell::Cell;
 use holdfast_domain::secret::ServerSecret;
-use holdfast_engine::CoolDown;
+use holdfast_engine::BreakerRules;
 use holdfast_http::AllowedOrigin;
 use holdfast_net::{AdminUrl, Network};
 use holdfast_store::DatabaseUrl;
@@ -129,7 +129,7 @@ pub struct WebhooksConfig {
 }
 
 /// `[routes]`
-pub(crate) fn routes(table: &ConfigTable<'_>) -> CoolDown {
+pub(crate) fn routes(table: &ConfigTable<'_>) -> BreakerRules {
     let failures = table
         .field("failures")
         .and_then(|field| u32::try_from(field.count(1..=1_000_000)?).ok())
@@ -144,7 +144,7 @@ pub(crate) fn routes(table: &ConfigTable<'_>) -> CoolDown {
         field.mistake("must not be shorter than `routes.cool_down`, the first one");
     }
     table.refuse_unknown();
-    CoolDown { failures, first, longest }
+    BreakerRules { failures, first, longest }
 }
 
 /// `[log]`

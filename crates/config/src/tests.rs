@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use holdfast_domain::price::UnitPrices;
 use holdfast_domain::usage::MeterKind;
-use holdfast_engine::{CoolDown, Guarantee};
+use holdfast_engine::{BreakerRules, Guarantee};
 
 use crate::config::parse;
 use crate::{BadConfig, Config, Mistake, ProviderKind, SecretUse};
@@ -244,7 +244,7 @@ fn routes_have_a_priority_a_weight_and_a_bound() {
 #[test]
 fn a_longer_first_cool_down_moves_the_longest() {
     let read = |lines: &str| {
-        let CoolDown { failures, first, longest } =
+        let BreakerRules { failures, first, longest } =
             good(&format!("[routes]\n{lines}\n{LEAST}")).routes;
         (failures, first.as_millis(), longest.as_millis())
     };

@@ -14,8 +14,9 @@
 //! results) are made once at the start; a request copies pointers and creates none.
 //!
 //! A drain ends in this order, and no other: new requests are refused; operations finish, or are cut at the
-//! deadline, and commit their endings; heartbeat and reconciler end; the name is given back. A lease that ended
-//! earlier would let another process reap operations that this one is about to settle.
+//! deadline, and commit their endings; heartbeat and reconciler end; the name is given back; costs of cut runs are
+//! awaited, for [`Options::CHAIN_END_WAIT`]. A lease that ended earlier would let another process reap operations that
+//! this one is about to settle.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -138,6 +139,7 @@ impl Engine {
         });
         membership.begin(&authentication, &options);
         let live = Arc::new(LiveConfig::new(serving, &runner.metrics));
+        // Among the keepers: it ends with the membership that feeds it.
         membership.keepers.spawn(Arc::clone(&runner).end_reaped(Arc::clone(&live)));
         // Bound to a name, so that the type becomes that of the trait.
         let shared = Arc::clone(&membership);
@@ -322,14 +324,14 @@ impl Engine {
         self.front.draining.cancel();
     }
 
-    /// Lets running operations finish until `patience` ends, cuts the rest, commits every ending, and gives the
+    /// Lets running operations finish until `drain_time` ends, cuts the rest, commits every ending, and gives the
     /// name back. True if all of them finished by themselves.
-    pub async fn drain(&self, patience: Duration) -> bool {
+    pub async fn drain(&self, drain_time: Duration) -> bool {
         self.stop_admitting();
         let tasks = &self.runner.tasks;
         // A set that is open is waited for without end, empty or not.
         tasks.close();
-        let finished = tokio::time::timeout(patience, tasks.wait()).await.is_ok();
+        let finished = tokio::time::timeout(drain_time, tasks.wait()).await.is_ok();
         if !finished {
             let operations = tasks.len();
             tracing::warn!(operations, "drain deadline: cutting running operations");
@@ -346,9 +348,9 @@ impl Engine {
             }
         }
         self.statistics.flush_at_end().await;
-        // Last: with the name gone, another process may reap operations that are still leased to this one.
+        // After every ending: with the name gone, another process may reap operations that are still leased to this one.
         self.membership.leave().await;
-        // After the background, which begins them as well.
+        // After the reaper, which starts these too. The note of a cost changes no leased row, so it needs no lease.
         let ends = &self.runner.chain_ends;
         ends.close();
         if tokio::time::timeout(Options::CHAIN_END_WAIT, ends.wait()).await.is_err() {

@@ -45,6 +45,6 @@ pub use crate::relay_transport::{
 };
 pub use crate::request_context::{MemoryReservation, RunMode, Submission};
 pub use crate::results::is_large;
-pub use crate::routes::{CoolDown, SkippedRoute};
+pub use crate::routes::{BreakerRules, SkippedRoute};
 pub use crate::serving_config::{ServingConfig, ServingRules};
 pub use crate::statistics::RefusalFacts;

@@ -1,4 +1,5 @@
-//! Options that an operator sets about operations, with the meaning that `docs/reference/configuration.md` gives it.
+//! Options of an engine, and its fixed times and limits. `docs/reference/configuration.md` has those that an operator
+//! sets.
 
 use std::time::Duration;
 

@@ -61,7 +61,7 @@ pub struct Submission {
     /// does not run ignores it.
     pub max_charge: Result<Option<Micros>, Arc<BadRequest>>,
     /// Longest wait of an attached caller, after which it gets the failure that the operation still runs.
-    pub patience: Duration,
+    pub retry_wait: Duration,
     /// Counts for the API key until the answer is made and the run that it started has ended: a caller that hangs
     /// up does not have less in flight.
     pub in_flight: Arc<InFlight>,
@@ -81,7 +81,7 @@ pub(crate) struct RequestContext {
     /// Delivery of the answer: as one body or as a stream.
     pub(crate) delivery: Delivery,
     /// Until when an attached caller waits.
-    pub(crate) patience: Instant,
+    pub(crate) wait_until: Instant,
     /// Time at which the head of a stream goes out, with or without an event.
     pub(crate) head_by: Instant,
     pub(crate) trace: Option<Arc<RequestTrace>>,
@@ -98,7 +98,7 @@ impl RequestContext {
             body: Private(body),
             memory,
             max_charge,
-            patience,
+            retry_wait,
             in_flight,
             trace,
         } = submission;
@@ -112,7 +112,7 @@ impl RequestContext {
             max_charge,
             id,
             delivery: Delivery::default(),
-            patience: now + patience,
+            wait_until: now + retry_wait,
             head_by: now + HEAD_WAIT,
             trace,
             in_flight,

@@ -2,7 +2,7 @@
 //!
 //! | part | decision |
 //! |---|---|
-//! | [`breaker`] | whether a route takes calls, by the outcomes of its last calls |
+//! | [`circuit_breaker`] | whether a route takes calls, by the outcomes of its last calls |
 //! | [`choice`] | the route among the open ones: lowest priority, then by weight |
 //! | [`route_state`] | calls in flight and the breaker, shared by all models with the same provider's same model |
 //! | [`RoutePlan`] | the routes that one request has left, none of them twice |
@@ -28,8 +28,8 @@ use holdfast_domain::request::Request;
 use tokio::time::Instant;
 
 use self::choice::{choose, draw};
+pub use self::circuit_breaker::BreakerRules;
 pub(crate) use self::circuit_breaker::CallOutcome;
-pub use self::circuit_breaker::CoolDown;
 use self::route_state::RouteUnavailable;
 pub(crate) use self::route_state::{Permit, RouteState};
 
@@ -53,7 +53,7 @@ pub(crate) fn time_to_next(routes: &[Arc<RouteState>], request: &Request) -> Dur
 pub(crate) struct RoutePlan {
     /// Candidates that are left, in the order of the configuration.
     left: Vec<Arc<RouteState>>,
-    rules: CoolDown,
+    rules: BreakerRules,
     random: u64,
     draws: u64,
     /// Permit that was taken before the claim, until the run takes it over.
@@ -76,7 +76,7 @@ impl RoutePlan {
     /// The random claim id is the seed that decides among equals.
     pub(crate) fn reserve_first(
         lanes: &[Arc<RouteState>],
-        rules: CoolDown,
+        rules: BreakerRules,
         claim: ClaimId,
         request: &Request,
     ) -> Result<Self, SkippedRoute> {

@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use crate::authentication::Caller;
 use crate::catalogue::{Catalogue, Model, Price};
 use crate::metrics::{self, Metrics};
-use crate::routes::{CoolDown, RouteState};
+use crate::routes::{BreakerRules, RouteState};
 
 /// Longest body that a worker of the runtime parses itself: some milliseconds, for any content.
 pub(crate) const PARSED_INLINE_MAX: usize = 256 << 10;
@@ -47,7 +47,7 @@ pub struct ServingRules {
     /// Bytes of answers that the runs of this process hold at once.
     pub answer_bytes: usize,
     /// Rules of the circuit breakers of all routes.
-    pub cool_down: CoolDown,
+    pub cool_down: BreakerRules,
 }
 
 impl ServingConfig {

@@ -89,7 +89,7 @@ pub(crate) enum Outcome {
 pub(crate) enum FollowOutcome {
     /// Run ended, with its outcome.
     Ended(Outcome),
-    /// Patience of the reader ended first, and the run goes on.
+    /// Wait of the reader ended first, and the run goes on.
     StillRunning,
     /// Claim not judged by the store within `COMMIT_WAIT`: the key may or may not be bound.
     Unclaimed,
@@ -189,7 +189,7 @@ impl Tape {
     }
 
     /// True if the key is bound to this run. Before that another request may yet get it.
-    pub(crate) fn is_admitted(&self) -> bool {
+    pub(crate) fn has_bound_key(&self) -> bool {
         matches!(*self.stage(), RunStage::LetGo | RunStage::Running | RunStage::Settling(_))
     }
 
@@ -312,17 +312,17 @@ impl Reader {
 
     /// Waits until the run has bound the key. Never completes if the claim was not taken: the tape's end has that.
     /// Cancel safe.
-    pub(crate) async fn wait_admitted(&self) {
+    pub(crate) async fn wait_bound(&self) {
         self.0.wait_judged().await;
-        if !self.0.is_admitted() {
+        if !self.0.has_bound_key() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Waits for the store's verdict on the claim, at most until `patience` and `COMMIT_WAIT`. `Some(true)`: the
+    /// Waits for the store's verdict on the claim, at most until `wait_until` and `COMMIT_WAIT`. `Some(true)`: the
     /// key is bound to this run's request. `None`: no verdict yet. Cancel safe.
-    pub(crate) async fn is_bound(&self, patience: Instant) -> Option<bool> {
-        let limit = patience.min(Instant::now() + Options::COMMIT_WAIT);
+    pub(crate) async fn is_bound(&self, wait_until: Instant) -> Option<bool> {
+        let limit = wait_until.min(Instant::now() + Options::COMMIT_WAIT);
         timeout_at(limit, self.0.wait_judged()).await.ok()?;
         Some(match &*self.0.stage() {
             RunStage::LetGo | RunStage::Running | RunStage::Settling(_) => true,
@@ -339,9 +339,9 @@ impl Reader {
         matches!(*self.0.stage(), RunStage::LetGo | RunStage::Ended(Outcome::GivenBack))
     }
 
-    /// Follows the tape to its end, at most until `patience`, and no longer than `COMMIT_WAIT` for a store that
+    /// Follows the tape to its end, at most until `wait_until`, and no longer than `COMMIT_WAIT` for a store that
     /// does not answer. Cancel safe.
-    pub(crate) async fn follow(&self, patience: Option<Instant>) -> FollowOutcome {
+    pub(crate) async fn follow(&self, wait_until: Option<Instant>) -> FollowOutcome {
         let begun = Instant::now();
         let mut now = begun;
         loop {
@@ -355,12 +355,12 @@ impl Reader {
                 RunStage::Running => (None, FollowOutcome::StillRunning),
             };
             let store = store.map(|since| since + Options::COMMIT_WAIT);
-            let store_first = match (store, patience) {
-                (Some(store), Some(patience)) => store <= patience,
+            let store_first = match (store, wait_until) {
+                (Some(store), Some(wait_until)) => store <= wait_until,
                 (Some(_), None) => true,
                 (None, _) => false,
             };
-            let limit = if store_first { store } else { patience };
+            let limit = if store_first { store } else { wait_until };
             if limit.is_some_and(|limit| limit <= now) {
                 return if store_first { silent } else { FollowOutcome::StillRunning };
             }

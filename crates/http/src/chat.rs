@@ -60,7 +60,7 @@ pub(crate) async fn complete(
         memory: reservation.map(|it| -> MemoryReservation { it }),
         // Not unwrapped here: a malformed limit refuses a new run, and no replay of an old one.
         max_charge: headers::max_charge(head),
-        patience: headers::patience(head, options.retry_wait),
+        retry_wait: headers::retry_wait(head, options.retry_wait),
         in_flight: Arc::clone(&in_flight),
         trace: log.trace.as_ref().map(|(trace, _method)| Arc::clone(trace)),
     };

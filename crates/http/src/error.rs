@@ -1,5 +1,6 @@
-//! Translation of the engine's failures into errors for callers. The rows of the error table are in
-//! `holdfast-wire`; this is the one place that chooses among them, in a match that no failure is left out of.
+//! Translation of the engine's failures into errors for callers. The rows of the error table, each with its status
+//! and its default text, are in `crates/wire/src/error/code.rs`; this is the one place that chooses among them, in a
+//! match that no failure is left out of.
 //!
 //! An operation's id is in the answer if the key is bound, so that its caller can look it up.
 

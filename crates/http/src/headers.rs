@@ -210,7 +210,7 @@ fn is_json_type(headers: &HeaderMap) -> bool {
 
 /// Longest wait of this caller for a running operation: two seconds less than its announced
 /// timeout, and never longer than `longest`.
-pub(crate) fn patience(headers: &HeaderMap, longest: Duration) -> Duration {
+pub(crate) fn retry_wait(headers: &HeaderMap, longest: Duration) -> Duration {
     let announced = ANNOUNCED.into_iter().filter_map(|name| {
         let text = once(headers, name)?.to_str().ok()?;
         let seconds = text.split('.').next()?.parse().ok()?;
@@ -357,9 +357,9 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends_before_the_announced_timeout() {
+    fn retry_wait_ends_before_the_announced_timeout() {
         let longest = Duration::from_secs(600);
-        let wait = |pairs: &[_]| patience(&headers(pairs), longest).as_secs();
+        let wait = |pairs: &[_]| retry_wait(&headers(pairs), longest).as_secs();
         assert_eq!(wait(&[]), 600);
         assert_eq!(wait(&[("x-stainless-read-timeout", "60")]), 58);
         assert_eq!(wait(&[("x-stainless-timeout", "60.5")]), 58);

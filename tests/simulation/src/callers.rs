@@ -192,7 +192,7 @@ async fn ask(
         body: Private(Bytes::from(body)),
         memory: None,
         max_charge: Ok(None),
-        patience: Duration::from_secs(40),
+        retry_wait: Duration::from_secs(40),
         in_flight,
         trace: None,
     };

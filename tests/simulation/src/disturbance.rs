@@ -150,12 +150,12 @@ impl Disturbances {
 
     /// Shuts a process down. A transaction of another client may hold the wallet's lock meanwhile: endings then wait
     /// for longer than the shutdown does.
-    async fn drain(&self, slot: usize, patience: Duration, is_locked: bool) {
+    async fn drain(&self, slot: usize, drain_time: Duration, is_locked: bool) {
         let Some(running) = self.nodes.take(slot) else { return };
         self.recorder.note(format_args!("n{slot}: drains, locked: {is_locked}"));
         let lock = self.store.lock(sample::WALLET);
         let held = if is_locked { Some(lock.lock().await) } else { None };
-        let is_finished = running.engine.drain(patience).await;
+        let is_finished = running.engine.drain(drain_time).await;
         self.recorder.note(format_args!("n{slot}: drained, finished: {is_finished}"));
         self.recorder.reach(Step::Drained);
         running.process.crash();

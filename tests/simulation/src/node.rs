@@ -11,7 +11,7 @@ use holdfast_domain::price::{PriceVersion, PriceVersionId};
 use holdfast_domain::secret::ServerSecret;
 use holdfast_domain::{Incarnation, NodeAddress, NodeName, Timestamp};
 use holdfast_engine::{
-    Catalogue, CoolDown, Engine, Guarantee, Model, Options, Ports, Price, RelayOptions, Route,
+    BreakerRules, Catalogue, Engine, Guarantee, Model, Options, Ports, Price, RelayOptions, Route,
     Secrets, ServingConfig, ServingRules, StartError, Timeouts,
 };
 use holdfast_testkit::sample;
@@ -188,7 +188,7 @@ impl Nodes {
             answer_bytes: 1 << 30,
             operations_per_key: 1_024,
             waiters_per_operation: 256,
-            cool_down: CoolDown {
+            cool_down: BreakerRules {
                 failures: 3,
                 first: Duration::from_secs(2),
                 longest: Duration::from_secs(20),

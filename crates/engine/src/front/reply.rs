@@ -272,8 +272,8 @@ impl Front {
             () = sleep_until(context.head_by) => None,
         };
         match next {
-            Some(RemoteProgress::Rests(reply)) => *reply,
-            Some(RemoteProgress::Said(event)) => Reply::from_remote_run(joined, [event].into()),
+            Some(RemoteProgress::Ended(reply)) => *reply,
+            Some(RemoteProgress::Event(event)) => Reply::from_remote_run(joined, [event].into()),
             None => Reply::from_remote_run(joined, [].into()),
         }
     }

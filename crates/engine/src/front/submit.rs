@@ -180,7 +180,7 @@ impl Front {
             }
         };
         // Token before the check: either this request sees the drain, or the drain waits for its run.
-        let admitted = self.runner.tasks.token();
+        let drain_token = self.runner.tasks.token();
         if self.takes_nothing_new() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::Draining));
         }
@@ -213,7 +213,7 @@ impl Front {
             (prepared, route_plan),
             body,
         )));
-        drop(admitted);
+        drop(drain_token);
         let Some(reader) = reader else {
             return ControlFlow::Break(Reply::unbound(RequestFailure::TooManyWaiters));
         };
@@ -239,7 +239,7 @@ impl Front {
             return ControlFlow::Break(Reply::unbound(RequestFailure::Internal(None)));
         };
         let same = compared == Comparison::Same;
-        if !same && tape.is_admitted() {
+        if !same && tape.has_bound_key() {
             return ControlFlow::Break(Reply::unbound(RequestFailure::OtherRequest));
         }
         let Some(reader) = tape.read(context.serving.rules.waiters_per_operation) else {
@@ -248,7 +248,7 @@ impl Front {
         if !same {
             // Another request has offered a claim for the key. This one conflicts only if that claim
             // is committed: the key may be bound to this one already, or to none.
-            return match reader.is_bound(context.patience).await {
+            return match reader.is_bound(context.wait_until).await {
                 Some(true) => ControlFlow::Break(Reply::unbound(RequestFailure::OtherRequest)),
                 Some(false) => ControlFlow::Continue(request_body),
                 None => ControlFlow::Break(Reply::unbound(RequestFailure::Storage(None))),
@@ -256,7 +256,7 @@ impl Front {
         }
         if reader.is_released() {
             // The claim was given back for want of readers: after its end this request claims anew.
-            let followed = reader.follow(Some(context.patience)).await;
+            let followed = reader.follow(Some(context.wait_until)).await;
             return if matches!(followed, FollowOutcome::Ended(_)) {
                 ControlFlow::Continue(request_body)
             } else {
@@ -268,7 +268,8 @@ impl Front {
         }
         // Drop the body: the run holds its own copy, and many may wait.
         drop(request_body);
-        let (mut reply, is_own) = match self.follow(context, reader, Some(context.patience)).await {
+        let (mut reply, is_own) = match self.follow(context, reader, Some(context.wait_until)).await
+        {
             ControlFlow::Break(begun) => (begun, false),
             ControlFlow::Continue(followed) => {
                 let is_own = is_of_claim(&followed);

@@ -15,7 +15,7 @@ use super::Front;
 use crate::authentication::Caller;
 use crate::results::{Content, ResultsFull};
 
-/// Patience of a probe with the store.
+/// Timeout of a probe of the store.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Age up to which a verdict about the store serves later probes.
 const REMEMBERED: Duration = Duration::from_millis(250);

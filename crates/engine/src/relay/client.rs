@@ -24,7 +24,7 @@ const REQUESTS_MAX: u32 = 2;
 #[derive(Debug)]
 pub(crate) enum RelayEvent {
     /// Chunk event, in the form without `usage`.
-    Said(bytes::Bytes),
+    Event(bytes::Bytes),
     /// Restart: the relay was cut, and begins anew from its first event.
     Restart,
 }
@@ -73,7 +73,7 @@ impl RelayReader {
                 continue;
             };
             match response.next().await {
-                Ok(Some(Record::Event(event))) => return Some(RelayEvent::Said(event)),
+                Ok(Some(Record::Event(event))) => return Some(RelayEvent::Event(event)),
                 Ok(Some(Record::Ping)) => continue,
                 Ok(Some(Record::End)) => {
                     self.relays.metrics.relayed("whole");

@@ -228,14 +228,14 @@ mod tests {
     }
 
     fn read(opener: &mut Opener, pieces: &[&[u8]]) -> Result<Vec<Record>, BadRecord> {
-        let mut request_body = Vec::new();
+        let mut records = Vec::new();
         for piece in pieces {
             opener.take(piece);
             while let Some(next) = opener.next()? {
-                request_body.push(next);
+                records.push(next);
             }
         }
-        Ok(request_body)
+        Ok(records)
     }
 
     fn events() -> Vec<Vec<u8>> {

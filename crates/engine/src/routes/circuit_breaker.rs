@@ -2,10 +2,10 @@
 //! closes on the first answer.
 //!
 //! ```text
-//! Well { failures } ── CoolDown::failures in a row, or Account, or Asked ──► Cooling { until, times }
+//! Well { failures } ── BreakerRules::failures in a row, or Account, or Asked ──► Cooling { until, times }
 //!        ▲                                                                       │ until is over
 //!        └────────────── an answer ──────────── one probe ◄──────────────────────┘
-//!                                                 └── a failure: Cooling, twice as long, at most CoolDown::longest
+//!                                                 └── a failure: Cooling, twice as long, at most BreakerRules::longest
 //! ```
 //!
 //! - A `Retry-After` trips it at once, and the route is left alone: the provider has named the time of its next answer,
@@ -29,7 +29,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(600);
 
 /// Rules of the circuit breaker: the failures that open it, and the length of a cool-down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CoolDown {
+pub struct BreakerRules {
     /// Failures in a row that trip the breaker.
     pub failures: u32,
     /// Length of the first cool-down; each one that follows without an answer between is doubled.
@@ -57,7 +57,7 @@ enum BreakerPhase {
 /// Cause of a cool-down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoolDownReason {
-    /// Failures in a row reached [`CoolDown::failures`].
+    /// Failures in a row reached [`BreakerRules::failures`].
     Failures,
     /// Account or route turned away by the provider: only the operator can mend it.
     Account,
@@ -91,7 +91,7 @@ pub(crate) struct CallToken {
 pub(crate) enum CallOutcome {
     /// Answer, be it a refusal of the request: the route works.
     Answered,
-    /// Failure of the route, which counts towards [`CoolDown::failures`].
+    /// Failure of the route, which counts towards [`BreakerRules::failures`].
     Failed,
     /// Refusal of the account or the route, which trips the breaker at once.
     Account,
@@ -157,9 +157,9 @@ impl CircuitBreaker {
     pub(crate) fn on_result(
         &mut self,
         call: &mut CallToken,
-        told: CallOutcome,
+        outcome: CallOutcome,
         now: Instant,
-        rules: &CoolDown,
+        rules: &BreakerRules,
     ) -> Option<BreakerChange> {
         let is_new = call.epoch == self.epoch;
         // Taken: a probe that answers and breaks later has served its purpose.
@@ -173,7 +173,7 @@ impl CircuitBreaker {
         };
         // While it cools, a hundred calls that one outage broke must not double it a hundred times.
         let counts = is_well || is_probe;
-        let changed = match told {
+        let changed = match outcome {
             CallOutcome::Answered if is_new => self.on_success(),
             // `Retry-After: 0` names no time: it is a failure like any other.
             CallOutcome::Asked(time) if counts && !time.is_zero() => {
@@ -209,7 +209,12 @@ impl CircuitBreaker {
         was_cooling.then_some(BreakerChange::Well)
     }
 
-    fn on_failure(&mut self, times: u32, now: Instant, rules: &CoolDown) -> Option<BreakerChange> {
+    fn on_failure(
+        &mut self,
+        times: u32,
+        now: Instant,
+        rules: &BreakerRules,
+    ) -> Option<BreakerChange> {
         if let BreakerPhase::Well { failures } = &mut self.state {
             *failures = failures.saturating_add(1);
             if *failures < rules.failures {
@@ -240,7 +245,7 @@ impl CircuitBreaker {
     }
 }
 
-impl CoolDown {
+impl BreakerRules {
     /// Length of the `times`th cool-down in a row: `first` doubled each time, up to `longest`.
     fn cool_down_time(&self, times: u32) -> Duration {
         let factor = 2_u32.saturating_pow(times.saturating_sub(1));
@@ -252,19 +257,22 @@ impl CoolDown {
 mod tests {
     use super::*;
 
-    const RULES: CoolDown =
-        CoolDown { failures: 3, first: Duration::from_secs(5), longest: Duration::from_secs(60) };
+    const RULES: BreakerRules = BreakerRules {
+        failures: 3,
+        first: Duration::from_secs(5),
+        longest: Duration::from_secs(60),
+    };
 
     /// Breaker of one route, with a clock that does not move by itself.
     struct World {
-        health: CircuitBreaker,
+        breaker: CircuitBreaker,
         start: Instant,
         now: Instant,
     }
 
     fn world() -> World {
         let start = Instant::now();
-        World { health: CircuitBreaker::new(), start, now: start }
+        World { breaker: CircuitBreaker::new(), start, now: start }
     }
 
     const fn secs(n: u64) -> Duration {
@@ -277,23 +285,23 @@ mod tests {
         }
 
         fn begin(&mut self) -> CallToken {
-            self.health.begin_call(self.now)
+            self.breaker.begin_call(self.now)
         }
 
-        fn hear(&mut self, call: &mut CallToken, told: CallOutcome) -> Option<BreakerChange> {
-            self.health.on_result(call, told, self.now, &RULES)
+        fn finish(&mut self, call: &mut CallToken, outcome: CallOutcome) -> Option<BreakerChange> {
+            self.breaker.on_result(call, outcome, self.now, &RULES)
         }
 
         /// Makes a call that begins and ends now.
-        fn call(&mut self, told: CallOutcome) -> Option<BreakerChange> {
+        fn call(&mut self, outcome: CallOutcome) -> Option<BreakerChange> {
             let mut call = self.begin();
-            self.hear(&mut call, told)
+            self.finish(&mut call, outcome)
         }
 
         #[track_caller]
         fn check(&self, expected: &str) {
             let until = |until: Instant| (until - self.start).as_secs();
-            let standing = match self.health.state_at(self.now) {
+            let standing = match self.breaker.state_at(self.now) {
                 BreakerState::Well => "well".to_owned(),
                 BreakerState::Probe => "probe".to_owned(),
                 BreakerState::LastResort(at) => format!("last resort {}", until(at)),
@@ -310,14 +318,14 @@ mod tests {
     #[test]
     fn a_route_cools_after_so_many_failures_in_a_row_and_no_fewer() {
         let mut world = world();
-        for told in [
+        for outcome in [
             CallOutcome::Failed,
             CallOutcome::Failed,
             CallOutcome::Answered,
             CallOutcome::Failed,
             CallOutcome::Nothing,
         ] {
-            assert_eq!(world.call(told), None);
+            assert_eq!(world.call(outcome), None);
         }
         assert_eq!(world.call(CallOutcome::Failed), None);
         world.check("well");
@@ -355,14 +363,14 @@ mod tests {
         world.check("probe");
         let mut probe = world.begin();
         world.check("last resort 5");
-        assert_eq!(world.hear(&mut probe, CallOutcome::Nothing), None);
+        assert_eq!(world.finish(&mut probe, CallOutcome::Nothing), None);
         world.check("probe");
         let mut probe = world.begin();
-        assert_eq!(world.hear(&mut probe, CallOutcome::Answered), Some(BreakerChange::Well));
+        assert_eq!(world.finish(&mut probe, CallOutcome::Answered), Some(BreakerChange::Well));
         world.check("well");
         // It reports once more how it ended, and then that it is over.
-        assert_eq!(world.hear(&mut probe, CallOutcome::Failed), None);
-        assert_eq!(world.hear(&mut probe, CallOutcome::Nothing), None);
+        assert_eq!(world.finish(&mut probe, CallOutcome::Failed), None);
+        assert_eq!(world.finish(&mut probe, CallOutcome::Nothing), None);
         assert_eq!(world.call(CallOutcome::Failed), None);
         assert_eq!(world.call(CallOutcome::Failed), cooling(CoolDownReason::Failures, 5));
     }
@@ -372,7 +380,7 @@ mod tests {
         let mut world = world();
         world.call(CallOutcome::Account);
         let mut at = 0;
-        for (cools, told, reason) in [
+        for (cools, outcome, reason) in [
             (10, CallOutcome::Failed, CoolDownReason::Failures),
             (20, CallOutcome::Account, CoolDownReason::Account),
             (40, CallOutcome::Failed, CoolDownReason::Failures),
@@ -383,7 +391,7 @@ mod tests {
         ] {
             at += 60;
             world.at(at);
-            assert_eq!(world.call(told), cooling(reason, cools), "{cools} {told:?}");
+            assert_eq!(world.call(outcome), cooling(reason, cools), "{cools} {outcome:?}");
         }
         world.at(at + 60);
         assert_eq!(world.call(CallOutcome::Answered), Some(BreakerChange::Well));
@@ -395,15 +403,15 @@ mod tests {
         let mut world = world();
         let mut calls = [0; 9].map(|_| world.begin());
         let heard: Vec<_> =
-            calls.iter_mut().filter_map(|call| world.hear(call, CallOutcome::Failed)).collect();
+            calls.iter_mut().filter_map(|call| world.finish(call, CallOutcome::Failed)).collect();
         assert_eq!(heard, Vec::from_iter(cooling(CoolDownReason::Failures, 5)));
         for call in &mut calls {
-            assert_eq!(world.hear(call, CallOutcome::Account), None);
+            assert_eq!(world.finish(call, CallOutcome::Account), None);
         }
         world.check("last resort 5");
         // But its provider's Retry-After holds, and the longest one.
         for (call, wants) in calls.iter_mut().zip([30, 10]) {
-            assert_eq!(world.hear(call, CallOutcome::Asked(secs(wants))), None);
+            assert_eq!(world.finish(call, CallOutcome::Asked(secs(wants))), None);
         }
         world.check("left alone 30");
     }
@@ -413,14 +421,18 @@ mod tests {
         let mut world = world();
         let (mut old, mut late) = (world.begin(), world.begin());
         world.call(CallOutcome::Account);
-        assert_eq!(world.hear(&mut old, CallOutcome::Answered), None);
-        assert_eq!(world.hear(&mut old, CallOutcome::Answered), None, "nor when it says it again");
+        assert_eq!(world.finish(&mut old, CallOutcome::Answered), None);
+        assert_eq!(
+            world.finish(&mut old, CallOutcome::Answered),
+            None,
+            "nor when it says it again"
+        );
         world.check("last resort 5");
         // A last resort began since.
         assert_eq!(world.call(CallOutcome::Answered), Some(BreakerChange::Well));
         world.check("well");
         for _failure in 0..RULES.failures {
-            assert_eq!(world.hear(&mut late, CallOutcome::Failed), None);
+            assert_eq!(world.finish(&mut late, CallOutcome::Failed), None);
         }
         world.check("well");
     }

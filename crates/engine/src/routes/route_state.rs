@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::choice::{Candidate, Rank};
 use super::circuit_breaker::{
-    BreakerChange, BreakerState, CallOutcome, CallToken, CircuitBreaker, CoolDown,
+    BreakerChange, BreakerRules, BreakerState, CallOutcome, CallToken, CircuitBreaker,
 };
 use super::route_series::RouteSeries;
 use crate::catalogue::Route;
@@ -37,13 +37,13 @@ pub(crate) struct RouteState {
 /// A std mutex: never held across an await.
 #[derive(Debug)]
 struct SharedRouteState {
-    now: Mutex<RouteLoad>,
+    load: Mutex<RouteLoad>,
     series: OnceLock<RouteSeries>,
 }
 
 #[derive(Debug)]
 struct RouteLoad {
-    health: CircuitBreaker,
+    breaker: CircuitBreaker,
     calls: u32,
     /// Removed mark: no configuration has the route any more, and its metrics stay as they are.
     is_gone: bool,
@@ -53,7 +53,7 @@ struct RouteLoad {
 pub(crate) struct Permit {
     pub(crate) route_state: Arc<RouteState>,
     call: Mutex<CallToken>,
-    rules: CoolDown,
+    rules: BreakerRules,
 }
 
 /// Obstacle to taking a route; the order of values is the order in which they are likely to end.
@@ -87,8 +87,8 @@ impl RouteState {
             route_state.route.is_same(route) && route_state.has_provider(provider)
         });
         let fresh = || {
-            let now = RouteLoad { health: CircuitBreaker::new(), calls: 0, is_gone: false };
-            Arc::new(SharedRouteState { now: Mutex::new(now), series: OnceLock::new() })
+            let load = RouteLoad { breaker: CircuitBreaker::new(), calls: 0, is_gone: false };
+            Arc::new(SharedRouteState { load: Mutex::new(load), series: OnceLock::new() })
         };
         let traffic = same.map_or_else(fresh, |route_state| Arc::clone(&route_state.traffic));
         let (name, provider) = (route.name().into(), provider.map(Arc::clone));
@@ -140,9 +140,9 @@ impl RouteState {
     }
 
     pub(super) fn candidate(&self, at: Instant) -> Candidate {
-        let now = self.traffic.lock();
-        let (is_full, standing) = (self.is_full(&now), now.health.state_at(at));
-        drop(now);
+        let load = self.traffic.lock();
+        let (is_full, standing) = (self.is_full(&load), load.breaker.state_at(at));
+        drop(load);
         if is_full {
             self.traffic.series.get().into_iter().for_each(RouteSeries::full);
         }
@@ -161,34 +161,34 @@ impl RouteState {
     pub(super) fn try_acquire(
         route_state: &Arc<Self>,
         chosen: Rank,
-        rules: CoolDown,
+        rules: BreakerRules,
     ) -> Option<Permit> {
         // Looked at anew under the lock: what was chosen may have been taken, or have failed, since.
         let at = Instant::now();
-        let mut now = route_state.traffic.lock();
-        let is_as_chosen = match now.health.state_at(at) {
+        let mut load = route_state.traffic.lock();
+        let is_as_chosen = match load.breaker.state_at(at) {
             BreakerState::Well | BreakerState::Probe => chosen == Rank::Ready,
             BreakerState::LastResort(_) => matches!(chosen, Rank::LastResort(_)),
             BreakerState::LeftAlone(_) => false,
         };
-        if !is_as_chosen || route_state.is_full(&now) {
+        if !is_as_chosen || route_state.is_full(&load) {
             return None;
         }
         // Count and token under one lock: of two that race for the last place, or for the probe,
         // one gets it.
-        now.calls = now.calls.saturating_add(1);
-        let call = Mutex::new(now.health.begin_call(at));
-        drop(now);
+        load.calls = load.calls.saturating_add(1);
+        let call = Mutex::new(load.breaker.begin_call(at));
+        drop(load);
         Some(Permit { route_state: Arc::clone(route_state), call, rules })
     }
 
     /// Obstacle to taking it now, if there is one.
     pub(super) fn unavailability(&self, at: Instant) -> Option<RouteUnavailable> {
-        let now = self.traffic.lock();
-        if self.is_full(&now) {
+        let load = self.traffic.lock();
+        if self.is_full(&load) {
             return Some(RouteUnavailable::Full);
         }
-        match now.health.state_at(at) {
+        match load.breaker.state_at(at) {
             BreakerState::LeftAlone(until) => Some(RouteUnavailable::Cooling(until)),
             BreakerState::Well | BreakerState::Probe | BreakerState::LastResort(_) => None,
         }
@@ -196,9 +196,9 @@ impl RouteState {
 
     /// The route as an operator sees it.
     pub(crate) fn offer(&self, at: Instant) -> RouteOffer {
-        let now = self.traffic.lock();
-        let (in_flight, state) = (now.calls, now.health.state_at(at));
-        drop(now);
+        let load = self.traffic.lock();
+        let (in_flight, state) = (load.calls, load.breaker.state_at(at));
+        drop(load);
         let (health, until) = match state {
             BreakerState::Well => (RouteHealth::Well, None),
             BreakerState::Probe => (RouteHealth::Probe, None),
@@ -218,8 +218,8 @@ impl RouteState {
         }
     }
 
-    fn is_full(&self, now: &RouteLoad) -> bool {
-        self.route.concurrency.is_some_and(|most| now.calls >= most)
+    fn is_full(&self, load: &RouteLoad) -> bool {
+        self.route.concurrency.is_some_and(|most| load.calls >= most)
     }
 
     fn log_change(&self, changed: BreakerChange) {
@@ -243,18 +243,18 @@ impl RouteState {
 
 impl SharedRouteState {
     fn lock(&self) -> MutexGuard<'_, RouteLoad> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+        self.load.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn on_result(
         &self,
         call: &mut CallToken,
-        told: CallOutcome,
-        rules: &CoolDown,
+        outcome: CallOutcome,
+        rules: &BreakerRules,
     ) -> Option<BreakerChange> {
-        let mut now = self.lock();
-        let changed = now.health.on_result(call, told, Instant::now(), rules);
-        match (changed, self.series.get().filter(|_series| !now.is_gone)) {
+        let mut load = self.lock();
+        let changed = load.breaker.on_result(call, outcome, Instant::now(), rules);
+        match (changed, self.series.get().filter(|_series| !load.is_gone)) {
             (Some(BreakerChange::Cooling(reason, _time)), Some(series)) => series.cooling(reason),
             (Some(BreakerChange::Well), Some(series)) => series.well(),
             (Some(_), None) | (None, _) => {}
@@ -265,9 +265,9 @@ impl SharedRouteState {
 
 impl Permit {
     /// Reports an outcome to the breaker, at any time of the call and more than once.
-    pub(crate) fn report(&self, told: CallOutcome) {
+    pub(crate) fn report(&self, outcome: CallOutcome) {
         let mut call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = self.route_state.traffic.on_result(&mut call, told, &self.rules);
+        let changed = self.route_state.traffic.on_result(&mut call, outcome, &self.rules);
         drop(call);
         if let Some(changed) = changed {
             self.route_state.log_change(changed);
@@ -280,8 +280,8 @@ impl Drop for Permit {
         // A dropped call proves nothing, and gives its probe back: without that a route whose probe was cancelled
         // would be a last resort for good.
         self.report(CallOutcome::Nothing);
-        let mut now = self.route_state.traffic.lock();
-        now.calls = now.calls.saturating_sub(1);
+        let mut load = self.route_state.traffic.lock();
+        load.calls = load.calls.saturating_sub(1);
     }
 }
 

@@ -29,7 +29,7 @@ use crate::tape::{ChunkLog, Tape};
 /// Assembly of the answer of one call: the provider writes to it as a [`Sink`].
 pub(crate) struct Assembly<'a> {
     tape: &'a Tape,
-    telling: Option<ChunkWriter<'a>>,
+    chunk_writer: Option<ChunkWriter<'a>>,
     silence: &'a SilenceTimer<'a>,
     /// Memory share of the run, by which all bytes that are read are counted.
     share: &'a AnswerShare,
@@ -73,7 +73,7 @@ struct ChunkWriter<'a> {
     chunks: Chunks,
     bytes: usize,
     is_full: bool,
-    is_told: bool,
+    has_written: bool,
 }
 
 impl<'a> Assembly<'a> {
@@ -86,18 +86,18 @@ impl<'a> Assembly<'a> {
         (silence, share): (&'a SilenceTimer<'a>, &'a AnswerShare),
         may_send: &'a (dyn Fn() -> bool + Send + Sync),
     ) -> Self {
-        let telling = tape.chunk_log().map(|chunk_log| ChunkWriter {
+        let chunk_writer = tape.chunk_log().map(|chunk_log| ChunkWriter {
             chunk_log,
             request,
             silence,
             chunks: Chunks::new(operation.id, operation.admitted_at, operation.written_model()),
             bytes: 0,
             is_full: false,
-            is_told: false,
+            has_written: false,
         });
         Self {
             tape,
-            telling,
+            chunk_writer,
             silence,
             share,
             received: 0,
@@ -136,23 +136,23 @@ impl<'a> Assembly<'a> {
 
     /// True if the streamed text has met its bound; pieces after that were dropped.
     pub(crate) fn is_full(&self) -> bool {
-        self.telling.as_ref().is_some_and(|telling| telling.is_full)
+        self.chunk_writer.as_ref().is_some_and(|chunk_writer| chunk_writer.is_full)
     }
 
     /// True if a stream was requested.
     pub(crate) const fn is_streaming(&self) -> bool {
-        self.telling.is_some()
+        self.chunk_writer.is_some()
     }
 
     /// True if a chunk has gone out: from then on no other route may answer, because a reader may have had the
     /// beginning of this one.
     pub(crate) fn is_streamed(&self) -> bool {
-        self.telling.as_ref().is_some_and(|telling| telling.is_told)
+        self.chunk_writer.as_ref().is_some_and(|chunk_writer| chunk_writer.has_written)
     }
 
     /// Ends the assembly and hands over its answer, with the renderer of its closing chunks.
     pub(crate) fn into_received(self) -> ReceivedAnswer {
-        let chunks = self.telling.map(|telling| Box::new(telling.chunks));
+        let chunks = self.chunk_writer.map(|chunk_writer| Box::new(chunk_writer.chunks));
         ReceivedAnswer { answer: self.answer, chunks, received: self.received }
     }
 }
@@ -162,8 +162,8 @@ impl Sink for Assembly<'_> {
         self.is_sent = true;
         self.moments.dispatched.get_or_insert_with(Instant::now);
         self.tape.set_sending();
-        if let Some(telling) = &self.telling {
-            telling.silence.begin();
+        if let Some(chunk_writer) = &self.chunk_writer {
+            chunk_writer.silence.begin();
         }
     }
 
@@ -176,8 +176,8 @@ impl Sink for Assembly<'_> {
         self.keep_within(&mut delta);
         // The chunk before the answer: a piece that has no room is in neither, so that what was
         // streamed and what is sealed stay the same text.
-        let delta = match &mut self.telling {
-            Some(telling) => telling.write_chunk(delta),
+        let delta = match &mut self.chunk_writer {
+            Some(chunk_writer) => chunk_writer.write_chunk(delta),
             None => Some(delta),
         };
         if let Some(delta) = delta {
@@ -235,7 +235,7 @@ impl ChunkWriter<'_> {
             self.silence.full.notify_one();
             return None;
         }
-        self.is_told |= !pieces.is_empty();
+        self.has_written |= !pieces.is_empty();
         self.chunk_log.append(self.chunks.envelope(), pieces);
         if delta.has_content() {
             self.silence.beat();

@@ -62,7 +62,7 @@ impl Runner {
     ) -> AwaitedCost {
         let (provider, currency) = (Arc::clone(provider), operation.price.currency);
         let (id, hold) = (operation.id, operation.hold);
-        let (tell, told) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         self.chain_ends.spawn(async move {
             let charge = provider.end_run(key).await;
             let charge = charge.filter(|(paid_in, _)| *paid_in == currency);
@@ -71,9 +71,9 @@ impl Runner {
                 tracing::warn!(operation.id = %id, "a cut run's charge is above its bound: its cost is unknown");
             }
             // The run may be gone: its process then ends.
-            let _heard = tell.send(cost);
+            let _received = sender.send(cost);
         });
-        AwaitedCost(told)
+        AwaitedCost(receiver)
     }
 
     /// Notes that the ending of a generation lacks its cost. One offer, so that the ending is not kept
@@ -95,12 +95,12 @@ impl Runner {
     pub(super) fn note_later(
         self: &Arc<Self>,
         operation: &Operation,
-        AwaitedCost(told): AwaitedCost,
+        AwaitedCost(awaited): AwaitedCost,
     ) {
         let (runner, operation) = (Arc::clone(self), operation.clone());
         self.chain_ends.spawn(async move {
             runner.keep_note(&operation, None).await;
-            if let Some(cost) = told.await.ok().flatten() {
+            if let Some(cost) = awaited.await.ok().flatten() {
                 runner.note_cost(&operation, cost).await;
             }
         });
@@ -171,8 +171,8 @@ impl Runner {
         let ends: Vec<_> =
             chains.iter().map(|(provider, key)| self.end_run(provider, *key, operation)).collect();
         let mut cost = Micros::ZERO;
-        for AwaitedCost(told) in ends {
-            cost = cost.plus(told.await.ok().flatten()?)?;
+        for AwaitedCost(awaited) in ends {
+            cost = cost.plus(awaited.await.ok().flatten()?)?;
         }
         Some(cost)
     }

@@ -45,8 +45,8 @@ impl ReceivedAnswer {
     /// Compares the larger of bytes read and bytes of text with the threshold of a large result:
     /// a body may be nearly all framing, and an answer may have more text than bytes counted.
     fn is_large(&self) -> bool {
-        let request_body = usize::try_from(self.answer.text_bytes()).unwrap_or(usize::MAX);
-        is_large(self.received.max(request_body))
+        let text_bytes = usize::try_from(self.answer.text_bytes()).unwrap_or(usize::MAX);
+        is_large(self.received.max(text_bytes))
     }
 
     /// Drops the answer; a large one on a blocking thread, because it may have a million parts.

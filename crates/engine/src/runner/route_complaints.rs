@@ -133,9 +133,9 @@ mod tests {
             ("two", NotRunProof::Connect, 59, true),
         ] {
             let now = start + Duration::from_secs(after);
-            let request_body =
+            let is_reported =
                 turned_away.is_news(&route(provider), ComplaintKind::NotRun(why), now);
-            assert_eq!(request_body, is_news, "{provider} {why:?} after {after} s");
+            assert_eq!(is_reported, is_news, "{provider} {why:?} after {after} s");
         }
     }
 }

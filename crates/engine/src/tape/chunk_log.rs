@@ -50,7 +50,7 @@ pub(crate) struct ChunkLog {
     bearer: Bearer,
     /// Public id of the model, as the caller spelled it.
     model: PublicModelId,
-    request_body: watch::Sender<ChunkLogState>,
+    state: watch::Sender<ChunkLogState>,
     /// Nonces of relays that were requested, against replays. A std mutex: never held across an await.
     nonces: Mutex<BTreeSet<RelayNonce>>,
 }
@@ -90,7 +90,7 @@ pub(crate) struct ClosingChunks {
 /// Position of one reader in the log.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    request_body: watch::Receiver<ChunkLogState>,
+    state: watch::Receiver<ChunkLogState>,
     /// Offset of the next entry that it has not had.
     next: usize,
     include_usage: bool,
@@ -107,7 +107,7 @@ impl ChunkLogState {
         for DeltaChunk { frame, text } in pieces {
             let at = self.log.end();
             match text {
-                Some((route_state, more)) => self.log.add_text(route_state, more),
+                Some((lane, more)) => self.log.add_text(lane, more),
                 None => self.log.add_chunk(frame.members()),
             }
             let recent = RecentChunk { at, frame };
@@ -140,8 +140,8 @@ impl RecentChunk {
 impl ChunkLog {
     /// Creates an empty log for the credential that the answer will be sealed for.
     pub(crate) fn new(bearer: &Bearer, model: PublicModelId) -> Self {
-        let (request_body, nonces) = (watch::Sender::default(), Mutex::default());
-        Self { bearer: bearer.clone(), model, request_body, nonces }
+        let (state, nonces) = (watch::Sender::default(), Mutex::default());
+        Self { bearer: bearer.clone(), model, state, nonces }
     }
 
     /// True if this credential may follow: the answer will be sealed for it.
@@ -168,62 +168,60 @@ impl ChunkLog {
     /// Sets the rate-limit status, before the first chunk.
     pub(crate) fn set_rates(&self, rates: RateLimitStatus) {
         // `false`: no follower is woken. Followers wait for chunks, and read this with the first.
-        self.request_body.send_if_modified(|request_body| {
-            request_body.rates = rates;
+        self.state.send_if_modified(|state| {
+            state.rates = rates;
             false
         });
     }
 
     pub(crate) fn rates(&self) -> RateLimitStatus {
-        self.request_body.borrow().rates
+        self.state.borrow().rates
     }
 
     /// Appends pieces, and wakes all followers; an empty list wakes none.
     pub(crate) fn append(&self, envelope: &Arc<Envelope>, pieces: Vec<DeltaChunk<'_>>) {
         if !pieces.is_empty() {
-            self.request_body.send_modify(|request_body| request_body.add(envelope, pieces));
+            self.state.send_modify(|state| state.add(envelope, pieces));
         }
     }
 
     /// Stores the closing chunks, which followers get only after the settlement has committed.
     pub(crate) fn close_with(&self, closing: ClosingChunks) {
-        self.request_body.send_if_modified(|request_body| {
-            request_body.closing = Some(closing);
+        self.state.send_if_modified(|state| {
+            state.closing = Some(closing);
             false
         });
     }
 
     /// Closes the log and wakes its followers, once.
     pub(crate) fn close(&self) {
-        self.request_body
-            .send_if_modified(|request_body| !std::mem::replace(&mut request_body.is_over, true));
+        self.state.send_if_modified(|state| !std::mem::replace(&mut state.is_over, true));
     }
 
     /// Bytes of memory that the log holds.
     #[cfg(test)]
     fn cost(&self) -> usize {
-        let request_body = self.request_body.borrow();
-        let kept =
-            (request_body.recent.capacity() - request_body.recent.len()) * size_of::<RecentChunk>();
-        request_body.log.cost() + request_body.recent_bytes + kept
+        let state = self.state.borrow();
+        let kept = (state.recent.capacity() - state.recent.len()) * size_of::<RecentChunk>();
+        state.log.cost() + state.recent_bytes + kept
     }
 
     /// Adds a follower that begins at the first chunk, however late it comes.
     pub(crate) fn follow(&self, include_usage: bool) -> Follower {
-        Follower { request_body: self.request_body.subscribe(), next: 0, include_usage }
+        Follower { state: self.state.subscribe(), next: 0, include_usage }
     }
 }
 
 impl Follower {
     /// True if the log has a first chunk.
     pub(crate) fn has_begun(&self) -> bool {
-        self.request_body.borrow().log.end() > 0
+        self.state.borrow().log.end() > 0
     }
 
     /// Waits for the first chunk; never completes if none comes. Cancel safe.
     pub(crate) async fn wait_begun(&mut self) {
-        if self.request_body.wait_for(|request_body| request_body.log.end() > 0).await.is_err() {
-            // The track is gone, without a chunk.
+        if self.state.wait_for(|state| state.log.end() > 0).await.is_err() {
+            // The log is gone, without a chunk.
             std::future::pending::<()>().await;
         }
     }
@@ -232,31 +230,28 @@ impl Follower {
     /// closed. Cancel safe: the position moves only with the chunks that are returned.
     pub(crate) async fn more(&mut self) -> VecDeque<Bytes> {
         let next = self.next;
-        // Never closed: a follower holds the tape that the track is of.
-        let there = self
-            .request_body
-            .wait_for(|request_body| request_body.is_over || request_body.log.end() > next)
-            .await;
-        let Ok(request_body) = there else { return VecDeque::new() };
+        // Never closed: a follower holds the tape that has the log.
+        let there = self.state.wait_for(|state| state.is_over || state.log.end() > next).await;
+        let Ok(state) = there else { return VecDeque::new() };
         // A follower that keeps up gets the rendered bytes themselves: clones of `Bytes`, no copy.
-        if next >= request_body.recent_at() {
-            let news = request_body.recent.iter().filter(|recent| recent.at >= next);
+        if next >= state.recent_at() {
+            let news = state.recent.iter().filter(|recent| recent.at >= next);
             let taken = news.map(|recent| recent.frame.bytes(self.include_usage)).collect();
-            self.next = request_body.log.end();
+            self.next = state.log.end();
             return taken;
         }
-        let behind = request_body.log.excerpt(next, request_body.recent_at(), BEHIND_BYTES);
-        let envelope = request_body.envelope.clone();
+        let behind = state.log.excerpt(next, state.recent_at(), BEHIND_BYTES);
+        let envelope = state.envelope.clone();
         // Rendered without the lock: a follower that is behind does not keep the run waiting.
-        drop(request_body);
+        drop(state);
         self.next = next.saturating_add(behind.len());
         envelope.map_or_else(VecDeque::new, |it| behind.render(&it, self.include_usage))
     }
 
     /// Closing chunks and the end mark of the stream; `None` if the run made none.
     pub(crate) fn closing(&self) -> Option<VecDeque<Bytes>> {
-        let request_body = self.request_body.borrow();
-        let closing = request_body.closing.as_ref()?;
+        let state = self.state.borrow();
+        let closing = state.closing.as_ref()?;
         let finish = closing.finish.iter().map(|frame| frame.bytes(self.include_usage));
         let usage = self.include_usage.then(|| closing.usage.clone());
         Some(finish.chain(usage).chain([Bytes::from_static(DONE)]).collect())

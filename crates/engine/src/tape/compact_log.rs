@@ -57,11 +57,11 @@ impl CompactLog {
     }
 
     /// Adds a piece of a text, and opens a lane for a text that is new.
-    pub(super) fn add_text(&mut self, route_state: ChoiceText, text: &str) {
+    pub(super) fn add_text(&mut self, lane: ChoiceText, text: &str) {
         let next = self.lanes.len();
-        let at = *self.known.entry(route_state).or_insert(next);
+        let at = *self.known.entry(lane).or_insert(next);
         if at == next {
-            self.lanes.push(route_state);
+            self.lanes.push(lane);
         }
         self.make_room(text.len());
         // Nearly all answers have one or two texts: their lane costs no byte of its own.
@@ -129,11 +129,9 @@ impl CompactLog {
     /// Bytes of memory that the log holds.
     #[cfg(test)]
     pub(super) fn cost(&self) -> usize {
-        let route_state = size_of::<ChoiceText>();
+        let lane = size_of::<ChoiceText>();
         let past: usize = self.past.iter().map(|(_begin, entries)| entries.capacity()).sum();
-        past + self.entries.capacity()
-            + self.lanes.capacity() * route_state
-            + self.known.len() * 2 * route_state
+        past + self.entries.capacity() + self.lanes.capacity() * lane + self.known.len() * 2 * lane
     }
 }
 
@@ -146,20 +144,20 @@ impl Excerpt {
     /// Renders the entries as chunks; consecutive pieces of one text are joined, up to `TEXT_MAX`.
     pub(super) fn render(&self, envelope: &Envelope, include_usage: bool) -> VecDeque<Bytes> {
         let mut events = VecDeque::new();
-        let mut gathered = TextBuffer { route_state: None, text: Vec::new() };
+        let mut gathered = TextBuffer { lane: None, text: Vec::new() };
         let mut rest = &*self.entries;
         while let Some(entry) = take(&mut rest) {
-            let (route_state, bytes) = match entry {
+            let (lane, bytes) = match entry {
                 LogEntry::Text(at, bytes) => (self.lanes.get(at).copied(), bytes),
                 LogEntry::Chunk(members) => (None, members),
             };
             // Only neighbours are joined: the order in which texts of several choices were sent is kept.
-            let goes_on = route_state.is_some() && gathered.route_state == route_state;
+            let goes_on = lane.is_some() && gathered.lane == lane;
             if !goes_on || gathered.text.len().saturating_add(bytes.len()) > TEXT_MAX {
                 events.extend(gathered.flush(envelope, include_usage));
             }
-            if route_state.is_some() {
-                gathered.route_state = route_state;
+            if lane.is_some() {
+                gathered.lane = lane;
                 gathered.text.extend_from_slice(bytes);
             } else {
                 events.push_back(envelope.chunk(bytes).bytes(include_usage));
@@ -172,15 +170,15 @@ impl Excerpt {
 
 /// Buffer of pieces of one text that become one chunk.
 struct TextBuffer {
-    route_state: Option<ChoiceText>,
+    lane: Option<ChoiceText>,
     text: Vec<u8>,
 }
 
 impl TextBuffer {
     fn flush(&mut self, envelope: &Envelope, include_usage: bool) -> Option<Bytes> {
-        let route_state = self.route_state.take()?;
+        let lane = self.lane.take()?;
         // Whole pieces of text: no byte is lost.
-        let frame = envelope.text(route_state, &String::from_utf8_lossy(&self.text));
+        let frame = envelope.text(lane, &String::from_utf8_lossy(&self.text));
         self.text.clear();
         Some(frame.bytes(include_usage))
     }

@@ -75,7 +75,7 @@ async fn no_conflict_is_told_while_the_first_claim_is_only_offered() {
     let _first = world.asking(1, HELLO).await;
     commits.reached().await;
     let mut impatient = world.submission(1, OTHER).await;
-    impatient.patience = secs(3);
+    impatient.retry_wait = secs(3);
     assert_failed!(world.engine.complete(impatient).await, RequestFailure::Storage(None));
     assert_failed!(world.ask(1, OTHER).await, RequestFailure::Storage(None));
 }

@@ -10,7 +10,7 @@ use holdfast_domain::ports::{
     CallFailure as ProviderFailure, NotRunProof, Provider, UnknownReason,
 };
 use holdfast_engine::{
-    Catalogue, CoolDown, Reply, RequestFailure, ServingConfig, ServingRules, SkippedRoute,
+    BreakerRules, Catalogue, Reply, RequestFailure, ServingConfig, ServingRules, SkippedRoute,
 };
 use holdfast_testkit::{Gate, Script, ScriptedProvider};
 
@@ -263,7 +263,7 @@ async fn another_offer_keeps_what_is_known_of_a_route_as_long_as_its_provider_st
         answer_bytes: 1 << 30,
         operations_per_key: 9,
         waiters_per_operation: 9,
-        cool_down: CoolDown { failures: 9, first: secs(1), longest: secs(1) },
+        cool_down: BreakerRules { failures: 9, first: secs(1), longest: secs(1) },
     };
     let offer = |providers: BTreeMap<String, Arc<dyn Provider>>, before: &ServingConfig| {
         let mut model = model();
@@ -323,7 +323,7 @@ async fn an_operator_is_told_how_each_route_fares() {
         answer_bytes: 1,
         operations_per_key: 1,
         waiters_per_operation: 1,
-        cool_down: CoolDown { failures: 1, first: secs(1), longest: secs(1) },
+        cool_down: BreakerRules { failures: 1, first: secs(1), longest: secs(1) },
     };
     let none = ServingConfig::new(Catalogue::new([]), BTreeMap::new(), rules, None);
     world.reload(none);

@@ -19,10 +19,10 @@ const FOR_EVER: Duration = secs(3_600);
 struct Drain(JoinSet<bool>);
 
 impl Drain {
-    fn of(world: &World, patience: Duration) -> Self {
+    fn of(world: &World, drain_time: Duration) -> Self {
         let engine: Arc<Engine> = Arc::clone(&world.engine);
         let mut task = JoinSet::new();
-        task.spawn(async move { engine.drain(patience).await });
+        task.spawn(async move { engine.drain(drain_time).await });
         Self(task)
     }
 

@@ -144,14 +144,14 @@ async fn the_same_key_of_another_api_key_is_another_operation() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_attached_caller_whose_patience_ends_gets_the_answer_later() {
+async fn an_attached_caller_whose_wait_ends_gets_the_answer_later() {
     let gate = Gate::new();
     let world = setup().script(says("hi").wait(&gate)).start().await;
     let first = world.asking(1, HELLO).await;
     gate.reached().await;
     let began = Instant::now();
     let mut impatient = world.submission(1, HELLO).await;
-    impatient.patience = secs(3);
+    impatient.retry_wait = secs(3);
     let reply = world.engine.complete(impatient).await;
     assert_failed!(reply, RequestFailure::InProgress(id) if *id == operation_id(1));
     assert_eq!(reply.facts.operation, Some(operation_id(1)), "for the log");
@@ -209,11 +209,11 @@ async fn a_body_is_let_go_of_once_it_was_compared() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_patience_of_the_first_caller_does_not_end_its_wait() {
+async fn the_caller_of_a_run_waits_longer_than_its_retry_wait() {
     let gate = Gate::new();
     let world = setup().script(says("hi").wait(&gate)).start().await;
     let mut impatient = world.submission(1, HELLO).await;
-    impatient.patience = secs(3);
+    impatient.retry_wait = secs(3);
     let mut first = PendingReplies::of(&world, impatient);
     gate.reached().await;
     pass(secs(60)).await;
@@ -223,14 +223,14 @@ async fn the_patience_of_the_first_caller_does_not_end_its_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_caller_waits_for_another_process_at_most_its_patience() {
+async fn a_caller_waits_for_another_process_at_most_its_retry_wait() {
     let gate = Gate::new();
     let owner = setup().shared("a").script(says("hi").wait(&gate)).start().await;
     let first = owner.asking(1, HELLO).await;
     gate.reached().await;
     let other = setup().on(&owner.store).shared("b").start().await;
     let mut impatient = other.submission(1, HELLO).await;
-    impatient.patience = secs(3);
+    impatient.retry_wait = secs(3);
     assert_failed!(other.engine.complete(impatient).await, RequestFailure::InProgress(_));
     let patient = other.asking(1, HELLO).await;
     pass(secs(60)).await;

@@ -160,7 +160,7 @@ impl Storm {
             let body = HELLO.replace("hello", &prompt(key));
             let world = &worlds[usize::try_from(self.dice.below(3)).unwrap()];
             let mut submission = world.submission(key, &body).await;
-            submission.patience = secs(self.dice.below(30));
+            submission.retry_wait = secs(self.dice.below(30));
             let asking = PendingReplies::of(world, submission);
             match self.dice.below(4) {
                 0 => {

@@ -269,16 +269,16 @@ async fn one_run_serves_those_who_want_json_and_those_who_want_a_stream() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn patience_is_for_the_first_piece() {
+async fn wait_ends_only_before_the_first_piece() {
     let (first, last) = (Gate::new(), Gate::new());
     let script = Script::finishing(None).wait(&first).say("Hel").wait(&last).say("lo").stop();
     let world = setup().script(script).start().await;
     let starts = world.asking(1, STREAM).await;
     first.reached().await;
     let mut joins = world.submission(1, STREAM).await;
-    joins.patience = secs(20);
+    joins.retry_wait = secs(20);
     let mut hurried = joins.clone();
-    hurried.patience = secs(4);
+    hurried.retry_wait = secs(4);
     assert_failed!(world.engine.complete(hurried).await, RequestFailure::InProgress(_));
     let broken = rest(&mut stream(world.engine.complete(joins.clone()).await)).await.1.unwrap();
     assert!(matches!(&broken, StreamFailure::Failed(RequestFailure::InProgress(_))), "{broken:?}");

@@ -19,8 +19,8 @@ use holdfast_domain::secret::{CredentialSecret, ServerSecret};
 use holdfast_domain::usage::Meters;
 use holdfast_domain::{ApiKeyId, CredentialId, Incarnation, NodeName, OperationId, Timestamp};
 use holdfast_engine::{
-    Caller, Catalogue, CoolDown, Engine, Guarantee, InFlight, Model, Options, Ports, Price, Reply,
-    ReplyBody, Route, RunMode, Secrets, ServingConfig, ServingRules, StartError, Submission,
+    BreakerRules, Caller, Catalogue, Engine, Guarantee, InFlight, Model, Options, Ports, Price,
+    Reply, ReplyBody, Route, RunMode, Secrets, ServingConfig, ServingRules, StartError, Submission,
     Timeouts,
 };
 use holdfast_testkit::{Commands as _, Script, ScriptedProvider, sample};
@@ -151,7 +151,7 @@ pub(crate) fn setup() -> Setup {
             answer_bytes: 1 << 30,
             operations_per_key: 1_024,
             waiters_per_operation: 256,
-            cool_down: CoolDown { failures: 3, first: secs(5), longest: secs(60) },
+            cool_down: BreakerRules { failures: 3, first: secs(5), longest: secs(60) },
         },
         scripts: HashMap::new(),
         others: BTreeMap::new(),
@@ -333,7 +333,7 @@ impl World {
             memory: None,
             max_charge: Ok(None),
             mode: RunMode::RunOrReplay,
-            patience: TOTAL,
+            retry_wait: TOTAL,
             trace: None,
         }
     }

@@ -75,7 +75,7 @@ pub(super) fn refuse_copied(config: &Config, again: bool) -> anyhow::Result<()> 
     tracing::warn!(
         "serves a file whose ledger was copied to a server: that copy must not be served"
     );
-    Ok(copy::forget(&config.database)?)
+    Ok(copy::remove_mark(&config.database)?)
 }
 
 /// Opens the database. Only the embedded default migrates it by itself.

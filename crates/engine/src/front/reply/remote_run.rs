@@ -37,7 +37,7 @@ pub(crate) struct RemoteRun {
     context: RequestContext,
     watch: RowWatch,
     /// End of the wait; `None` once text was written, because an answer that has begun is sent to its end.
-    patience: Option<Instant>,
+    first_event_by: Option<Instant>,
     /// Newest row that was leased, for a caller whose wait ends.
     seen: Option<Arc<Snapshot>>,
     relay: RelayState,
@@ -61,9 +61,9 @@ enum RelayState {
 /// Step of the wait.
 pub(crate) enum RemoteProgress {
     /// Event to be written.
-    Said(Bytes),
+    Event(Bytes),
     /// Last step: the row's reply, or the failure of a wait that ended before it.
-    Rests(Box<Reply>),
+    Ended(Box<Reply>),
 }
 
 impl RemoteRun {
@@ -72,7 +72,7 @@ impl RemoteRun {
             front: Arc::clone(front),
             context: context.clone(),
             watch,
-            patience: Some(context.patience),
+            first_event_by: Some(context.wait_until),
             seen: None,
             // JSON comes as a whole, from the row.
             relay: if context.delivery.stream { RelayState::Wanted } else { RelayState::Closed },
@@ -97,7 +97,7 @@ impl RemoteRun {
     /// Waits for the next step. Cancel safe.
     pub(crate) async fn more(&mut self) -> RemoteProgress {
         loop {
-            let wait_end = self.patience;
+            let wait_end = self.first_event_by;
             let is_read = self.reading.is_some();
             let ended = match self.begun {
                 Some(_) => self.front.cutting.cancelled(),
@@ -107,17 +107,17 @@ impl RemoteRun {
                 biased;
                 relay = next_relay_event(&mut self.relay) => {
                     if let Some(event) = self.on_relay_event(relay) {
-                        return RemoteProgress::Said(event);
+                        return RemoteProgress::Event(event);
                     }
                 }
-                reply = read(&mut self.reading) => return RemoteProgress::Rests(Box::new(reply)),
+                reply = read(&mut self.reading) => return RemoteProgress::Ended(Box::new(reply)),
                 // The last poll may have ended the task, and its row is read here by then.
                 looked = self.watch.changed(), if !is_read => match looked {
                     Ok(()) => self.on_row(),
-                    Err(_nobody_looks) => return RemoteProgress::Rests(Box::new(self.unfinished().await)),
+                    Err(_nobody_looks) => return RemoteProgress::Ended(Box::new(self.unfinished().await)),
                 },
-                () = until(wait_end) => return RemoteProgress::Rests(Box::new(self.unfinished().await)),
-                () = ended => return RemoteProgress::Rests(Box::new(self.unfinished().await)),
+                () = until(wait_end) => return RemoteProgress::Ended(Box::new(self.unfinished().await)),
+                () = ended => return RemoteProgress::Ended(Box::new(self.unfinished().await)),
             }
         }
     }
@@ -125,7 +125,7 @@ impl RemoteRun {
     /// Waits for the row's reply, and drops all events.
     pub(crate) async fn rest(mut self) -> Reply {
         loop {
-            if let RemoteProgress::Rests(reply) = self.more().await {
+            if let RemoteProgress::Ended(reply) = self.more().await {
                 return *reply;
             }
         }
@@ -198,13 +198,13 @@ impl RemoteRun {
         };
         match step {
             // A relay carries chunks and no end: the end of the stream comes from the row.
-            Some(RelayEvent::Said(event)) if event == chunk::DONE => {}
-            Some(RelayEvent::Said(event)) => match written.filter(&event) {
+            Some(RelayEvent::Event(event)) if event == chunk::DONE => {}
+            Some(RelayEvent::Event(event)) => match written.filter(&event) {
                 Ok(events) if events.is_empty() => {}
                 Ok(events) => {
                     self.begun.get_or_insert_with(|| self.front.runner.tasks.token());
                     // A begun answer is sent to its end, and a drain waits for it.
-                    self.patience = None;
+                    self.first_event_by = None;
                     let include_usage = self.context.delivery.include_usage;
                     let without_usage = |event: Bytes| {
                         if include_usage { chunk::with_no_usage(&event) } else { Some(event) }
@@ -260,9 +260,9 @@ async fn read(reading: &mut Option<BoxFuture<'static, Reply>>) -> Reply {
     }
 }
 
-async fn until(patience: Option<Instant>) {
-    match patience {
-        Some(patience) => sleep_until(patience).await,
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
         None => std::future::pending().await,
     }
 }

@@ -71,7 +71,7 @@ struct LiveRun {
     reader: Reader,
     follower: Follower,
     /// End of the wait for the first event; `None` after it.
-    patience: Option<Instant>,
+    first_event_by: Option<Instant>,
 }
 
 /// Item of a stream.
@@ -114,15 +114,15 @@ impl CompletionStream {
             let ended = match &mut self.source {
                 StreamSource::Nothing => return None,
                 StreamSource::Live(live) => match live.more().await {
-                    NextEvents::Said(events) => {
+                    NextEvents::Events(events) => {
                         self.ready = events;
                         continue;
                     }
                     NextEvents::Ended(facts, ending) => (*facts, ending),
                 },
                 StreamSource::Remote(joined) => match joined.more().await {
-                    RemoteProgress::Said(event) => return Some(StreamItem::Event(Private(event))),
-                    RemoteProgress::Rests(reply) => {
+                    RemoteProgress::Event(event) => return Some(StreamItem::Event(Private(event))),
+                    RemoteProgress::Ended(reply) => {
                         self.finish_with(*reply);
                         continue;
                     }
@@ -199,7 +199,7 @@ impl CompletionStream {
 /// Step of following a run.
 enum NextEvents {
     /// Events to write.
-    Said(VecDeque<Bytes>),
+    Events(VecDeque<Bytes>),
     /// Closing events after the COMMIT of the settlement, or the cause of a break.
     Ended(Box<ReplyFacts>, Result<VecDeque<Bytes>, StreamFailure>),
 }
@@ -207,16 +207,16 @@ enum NextEvents {
 impl LiveRun {
     /// Waits for events of the run, or for its end. Cancel safe.
     async fn more(&mut self) -> NextEvents {
-        let request_body = match self.patience {
-            Some(patience) => timeout_at(patience, self.follower.more()).await,
+        let events = match self.first_event_by {
+            Some(first_event_by) => timeout_at(first_event_by, self.follower.more()).await,
             None => Ok(self.follower.more().await),
         };
-        match request_body {
-            Ok(request_body) if request_body.is_empty() => self.ending().await,
-            Ok(request_body) => {
+        match events {
+            Ok(events) if events.is_empty() => self.ending().await,
+            Ok(events) => {
                 // The limit is for the first piece: an answer that has begun is sent to its end.
-                self.patience = None;
-                NextEvents::Said(request_body)
+                self.first_event_by = None;
+                NextEvents::Events(events)
             }
             Err(_elapsed) => {
                 let id = self.context.id;
@@ -255,16 +255,16 @@ impl LiveRun {
 }
 
 impl Front {
-    /// Follows a run to its end, at most until `patience`. `Break`: its caller requested a stream, and that has
+    /// Follows a run to its end, at most until `wait_until`. `Break`: its caller requested a stream, and that has
     /// begun, or has waited long enough for its head.
     pub(crate) async fn follow(
         self: &Arc<Self>,
         context: &RequestContext,
         reader: Reader,
-        patience: Option<Instant>,
+        wait_until: Option<Instant>,
     ) -> ControlFlow<Reply, FollowOutcome> {
         if !context.delivery.stream {
-            return ControlFlow::Continue(reader.follow(patience).await);
+            return ControlFlow::Continue(reader.follow(wait_until).await);
         }
         // Another credential will not be able to read this answer again.
         let readable =
@@ -280,13 +280,13 @@ impl Front {
         let head_due = async {
             sleep_until(context.head_by).await;
             // Before that its errors are the caller's own: they have their status.
-            reader.wait_admitted().await;
+            reader.wait_bound().await;
         };
         // Biased: a run that has written chunks and ended is still sent as a stream, chunk by chunk.
         tokio::select! {
             biased;
             () = begun => {}
-            followed = reader.follow(patience) => return ControlFlow::Continue(followed),
+            followed = reader.follow(wait_until) => return ControlFlow::Continue(followed),
             () = head_due => {}
         }
         let rates = readable.map_or_else(RateLimitStatus::default, ChunkLog::rates);
@@ -301,11 +301,11 @@ impl Front {
                 context: own,
                 reader,
                 follower,
-                patience,
+                first_event_by: wait_until,
             }))
         } else {
             let delivered = async move {
-                let followed = reader.follow(patience).await;
+                let followed = reader.follow(wait_until).await;
                 let reply = front.to_reply(&own, followed).await;
                 front.deliver(reply, &own).await
             };

@@ -2,7 +2,7 @@
 //!
 //! | ends it | if a piece arrived | if none did |
 //! |---|---|---|
-//! | the provider | by its outcome, if every choice is complete | by its outcome |
+//! | the provider | whole: by its outcome; broken off: unknown, not charged | by its outcome |
 //! | the model's total time, silence, a bound of memory | cut: kept, and charged by an own count | unknown |
 //! | its caller's cancel | cut, the same | unknown |
 //! | the drain deadline | unknown: half an answer because a process ends has no charge | unknown |
@@ -230,6 +230,8 @@ fn outcome(
         Err(ProviderFailure::NotRun(_)) if answer.answer.choices().next().is_some() => {
             Err(ProviderFailure::Unknown(UnknownReason::Broken))
         }
+        // A stream that the provider breaks off is unknown and not charged, whatever has been sent to the caller. Only
+        // a cut of ours is charged, by an own count.
         Err(failure) => Err(failure),
     }
 }

@@ -80,26 +80,23 @@ async fn a_track_costs_at_most_three_times_its_text_for_pieces_of_any_size() {
             let (mut early, mut late) =
                 (telling.chunk_log.follow(true), telling.chunk_log.follow(false));
             let piece = "x".repeat(bytes);
-            let mut request_body = 0;
+            let mut written = 0;
             for n in 0.. {
-                if request_body >= TEXT {
+                if written >= TEXT {
                     break;
                 }
                 telling.append_choice(content(n % choices, &piece));
-                request_body += bytes;
+                written += bytes;
                 if n % 3 == 0 {
                     drop(early.more().await);
                 }
             }
             let cost = telling.chunk_log.cost();
-            assert!(
-                cost <= 3 * request_body,
-                "{bytes} bytes, {choices} choices: {cost} for {request_body}"
-            );
+            assert!(cost <= 3 * written, "{bytes} bytes, {choices} choices: {cost} for {written}");
             telling.chunk_log.close();
             let (text, chunks) = rest(&mut late, "content").await;
-            assert_eq!(text.len(), request_body, "{bytes} bytes, {choices} choices");
-            let pieces = request_body.div_ceil(bytes);
+            assert_eq!(text.len(), written, "{bytes} bytes, {choices} choices");
+            let pieces = written.div_ceil(bytes);
             assert!(chunks <= pieces + 2 * 9, "{chunks} chunks for {pieces} pieces");
         }
     }
@@ -110,10 +107,10 @@ async fn every_follower_gets_the_same_text_however_far_behind() {
     let mut telling = ChunkLogFixture::new();
     let mut followers: Vec<_> = (0..8).map(|_| telling.chunk_log.follow(false)).collect();
     let mut seen = vec![String::new(); followers.len()];
-    let mut request_body = String::new();
+    let mut written = String::new();
     for n in 0..3_000_usize {
         let piece = format!("<{n}é>");
-        request_body.push_str(&piece);
+        written.push_str(&piece);
         let call = ToolCallDelta {
             name: (n == 0).then(|| "find".to_owned()),
             input: Some(piece),
@@ -141,7 +138,7 @@ async fn every_follower_gets_the_same_text_however_far_behind() {
         }
         let pieces = all.split(r#""arguments":""#).skip(1);
         let text: String = pieces.map(|piece| piece.split_once('"').unwrap().0).collect();
-        assert!(text == request_body, "{} of {} bytes", text.len(), request_body.len());
+        assert!(text == written, "{} of {} bytes", text.len(), written.len());
         assert_eq!(all.matches(r#""name":"find""#).count(), 1);
         assert_eq!(all.matches(r#""role":"assistant""#).count(), 1);
         assert_eq!(all.matches("data: ").count(), all.matches("\n\n").count());

@@ -23,10 +23,10 @@ async fn cancel(world: &World) {
     drop(world.engine.cancel(&caller, sample::request_key(1)).await.unwrap());
 }
 
-async fn drain(world: &World, patience: Duration) -> JoinSet<bool> {
+async fn drain(world: &World, drain_time: Duration) -> JoinSet<bool> {
     let engine = Arc::clone(&world.engine);
     let mut task = JoinSet::new();
-    task.spawn(async move { engine.drain(patience).await });
+    task.spawn(async move { engine.drain(drain_time).await });
     turns().await;
     task
 }

@@ -70,11 +70,11 @@ async fn a_retry_at_another_node_is_never_silent() {
     gate.open();
     assert_eq!(said(&whole(waits).await), "hi");
     assert!(text(&first.told().await).contains("hi"));
-    // One that has not begun when its patience ends says so.
+    // One that has not begun when its wait ends says so.
     let never = Gate::new();
     let (_owner, _first, other) = two(&never, 256).await;
     let mut hurried = other.submission(1, STREAM).await;
-    hurried.patience = secs(20);
+    hurried.retry_wait = secs(20);
     let began = Instant::now();
     let (events, broken) = rest(&mut stream(other.engine.complete(hurried).await)).await;
     assert_eq!((events.len(), began.elapsed()), (0, secs(20)));
