@@ -8,7 +8,12 @@
 //! reach themselves: a page only leaves out what its visitor may not follow. Forms of verbs follow from their table, so
 //! that a new verb has its page without a line here.
 //!
-//! Never: a page of operators' use cases at a listener of holders alone. Such an address is not found there.
+//! At a listener of everyone `UseCase::roles` decides what a holder may do, and `kit/shell.rs` hides the other entries of
+//! the navigation. Never: a page of operators' use cases at a listener of holders alone. Such an address is not found
+//! there.
+//!
+//! Some files keep an older name of their page: Home is `today`, Requests `operations`, Audit log `trail`, Ledger checks
+//! `jobs`, Catalogue `models`.
 
 mod account;
 mod admin_keys;
@@ -113,7 +118,7 @@ pub(crate) fn routes(options: &ConsoleOptions) -> Router<ConsoleState> {
         .merge(of_keys())
         .merge(of_people())
         .merge(of_account())
-        .merge(what_runs())
+        .merge(of_activity())
         .merge(of_integrations());
     if options.audience != Audience::Holders {
         routes = routes.merge(of_operators());
@@ -226,8 +231,8 @@ fn of_account() -> Router<ConsoleState> {
         .route("/account/sessions/{id}", get(account::show_session).post(account::send_session))
 }
 
-/// Operations, usage, models and jobs.
-fn what_runs() -> Router<ConsoleState> {
+/// Home, search, requests, refused requests, usage and models.
+fn of_activity() -> Router<ConsoleState> {
     Router::new()
         .route("/", get(today::show))
         .route("/search", get(search::show))
@@ -239,7 +244,7 @@ fn what_runs() -> Router<ConsoleState> {
         .route("/models", get(models::list))
 }
 
-/// Events, webhooks, the trail and admin keys.
+/// Events and webhooks.
 fn of_integrations() -> Router<ConsoleState> {
     Router::new()
         .route("/events", get(events::list))

@@ -173,7 +173,7 @@ pub enum Counter {
 
 impl Counter {
     /// Every counter. Rows keep reservations as bits in this order: a new counter goes to the end, and
-    /// none ever moves. A row has bits for seven: the eighth is [`Reservation::GIVEN_BACK`].
+    /// none ever moves. A row has bits for seven: the eighth is [`Reservation::CANCELLED_OPEN`].
     pub const ALL: [Self; 6] = [
         Self::Requests,
         Self::Tokens,

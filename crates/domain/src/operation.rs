@@ -143,7 +143,7 @@ impl Operation {
     /// True for an operation that was cancelled while it was open (T5′): it did not run.
     #[must_use]
     pub const fn is_cancelled_open(&self) -> bool {
-        matches!(self.phase, Phase::Abandoned { .. }) && self.reserved.is_given_back()
+        matches!(self.phase, Phase::Abandoned { .. }) && self.reserved.is_cancelled_open()
     }
 
     /// Corrections of a settlement by this usage: the reservation becomes what was used.

@@ -116,7 +116,8 @@ pub trait Journal: Send + Sync {
     /// The operations leased to a node.
     async fn leased_to(&self, node: &Node) -> Result<Vec<LeasedOperation>, Unavailable>;
 
-    /// Keeps a note on a cost, once, of a row without one alone; or none. True if it was kept by this.
+    /// Stores a cost that came after the ending, if the row has none. True if this call stored it. By default, for a
+    /// journal without such notes, false.
     async fn note_cost(&self, _note: CostNote) -> Result<bool, Unavailable> {
         Ok(false)
     }
@@ -386,7 +387,7 @@ pub struct ConnectionCounts {
 /// Runs models.
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Checks that it can do all that a request contains; as a rule, everything. A claim checks this before its
+    /// Checks that it can do all that a request contains; by default, everything. A claim checks this before its
     /// key is bound, and never sends an unsupported field: a field is not dropped on the way.
     ///
     /// # Errors
@@ -396,13 +397,13 @@ pub trait Provider: Send + Sync {
         Ok(())
     }
 
-    /// Bytes of prompt that it adds to a request's own, at most: a hold counts them. As a rule, none.
+    /// Bytes of prompt that it adds to a request's own, at most: a hold counts them. By default none.
     fn added_prompt_bytes(&self, _request: &Request) -> u64 {
         0
     }
 
-    /// The shape of the state that its models send with calls of tools and require back: another shape of the
-    /// same name may not be. `None` if they require none, as a rule.
+    /// Name of the format of the state that its models attach to tool calls and require back. One name never stands
+    /// for two formats. `None`, the default: they require none.
     fn state_shape(&self) -> Option<&'static str> {
         None
     }
@@ -431,10 +432,10 @@ pub trait Provider: Send + Sync {
     }
 
     /// Reads from its server the facts that calls depend on, at a start: it runs no model and is free of
-    /// charge. As a rule there are none.
+    /// charge. By default there are none.
     async fn prepare(&self) {}
 
-    /// Connections that it has now; `None` for a provider without connections, as a rule.
+    /// Connections that it has now; `None`, the default, for a provider without connections.
     fn connections(&self) -> Option<ConnectionCounts> {
         None
     }
@@ -457,7 +458,7 @@ pub trait Pause: Send + Sync {
     async fn pause(&self, attempt: u32);
 }
 
-/// `Debug` of a port: its name, for what holds one derives its own.
+/// Implements `Debug` for a port as its name, so that structs that hold one can derive it.
 macro_rules! named_ports {
     ($($port:ident),+) => {$(
         impl fmt::Debug for dyn $port {

@@ -8,16 +8,16 @@ use crate::Micros;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reservation {
     /// Bits of the reserved ones, in the order of [`Counter::ALL`], the first the lowest; and
-    /// [`Self::GIVEN_BACK`].
+    /// [`Self::CANCELLED_OPEN`].
     counters: u8,
     /// Tokens reserved of the minute's.
     tokens: u64,
 }
 
 impl Reservation {
-    /// Bit of a reservation that T3 gave back, on a row whose phase no longer shows it: one that was
-    /// cancelled while it was open. Of no counter.
-    pub const GIVEN_BACK: u8 = {
+    /// Bit of the reservation of an operation that was cancelled while it was open: T3 had returned what it reserved,
+    /// which its phase no longer shows. Of no counter.
+    pub const CANCELLED_OPEN: u8 = {
         assert!(Counter::ALL.len() <= 7, "the eighth bit of a reservation is no counter's");
         1 << 7
     };
@@ -50,19 +50,19 @@ impl Reservation {
     /// Number of the reserved counters.
     #[must_use]
     pub const fn counters_reserved(&self) -> u32 {
-        (self.counters & !Self::GIVEN_BACK).count_ones()
+        (self.counters & !Self::CANCELLED_OPEN).count_ones()
     }
 
     /// Copy of the reservation with the mark that T3 gave it back before its operation ended.
     #[must_use]
-    pub const fn given_back(self) -> Self {
-        Self { counters: self.counters | Self::GIVEN_BACK, ..self }
+    pub const fn as_cancelled_open(self) -> Self {
+        Self { counters: self.counters | Self::CANCELLED_OPEN, ..self }
     }
 
     /// True for a reservation that T3 gave back before its operation ended.
     #[must_use]
-    pub const fn is_given_back(&self) -> bool {
-        self.counters & Self::GIVEN_BACK != 0
+    pub const fn is_cancelled_open(&self) -> bool {
+        self.counters & Self::CANCELLED_OPEN != 0
     }
 
     /// The tokens that a row holds.

@@ -211,7 +211,7 @@ impl Transition {
                 after.phase = Phase::Abandoned { finished_at: at };
                 // T3 gave it back, which the phase of an abandoned row does not show: without the
                 // mark it would pass for a reservation that the key still has.
-                after.reserved = after.reserved.given_back();
+                after.reserved = after.reserved.as_cancelled_open();
             }
             Effect::Open { attempts } => {
                 after.phase = Phase::Open;

@@ -84,8 +84,9 @@ pub enum Refusal {
     Missing,
 }
 
-/// Decides what an event does to an operation. A store may refuse the outcome for three reasons only:
-/// the version moved, a balance or counter would leave its bounds, a permanent id repeats.
+/// Decides what an event does to an operation. A store may refuse the outcome only for what no snapshot can
+/// promise: the version, the revision of the limits, balances and counters, permanent ids, the size of a result
+/// ([`CommitError`](crate::ports::CommitError)).
 ///
 /// # Errors
 ///
@@ -189,7 +190,7 @@ fn admit(claim: Box<Claim>, now: Timestamp) -> Result<Transition, Refusal> {
     })
 }
 
-/// T1′: in this order, so that a bound key never reveals its state to a different request.
+/// Claim of a bound key, which T7 or a refusal answers: in this order, so that a bound key never reveals its state to a different request.
 fn claim_bound(
     operation: &Operation,
     claim: Box<Claim>,
@@ -324,9 +325,9 @@ fn not_run(operation: &Operation, attempts: Arc<[Attempt]>) -> Transition {
         Effect::Open { attempts }
     };
     let counters = operation.reserved.not_run_moves(operation.hold, operation.generation);
-    // The book says that it did not run, also of what is abandoned.
+    // The ledger records that it did not run, also of what is abandoned.
     let funds = Funds::Release(operation.hold);
-    Transition { funds, counters, ..release(operation, effect) }
+    Transition { funds, counters, ..unmoved(operation, effect) }
 }
 
 /// Move of the hold that a given-up or refused operation makes. The ledger distinguishes the two: the hold of a

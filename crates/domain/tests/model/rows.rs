@@ -135,7 +135,11 @@ impl Rows {
             price: self.price.clone(),
             generation: u32::from(row.generation),
             hold,
-            reserved: if row.stand == Stand::Cancelled { reserved.given_back() } else { reserved },
+            reserved: if row.stand == Stand::Cancelled {
+                reserved.as_cancelled_open()
+            } else {
+                reserved
+            },
             owner: self.owner(row.claim, row.process),
             created_at: NOW,
             admitted_at: instant(row.admitted),

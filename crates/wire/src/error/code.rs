@@ -211,6 +211,7 @@ codes! {
             key may see the balance.",
         label: "insufficient_funds", status: 402, kind: QUOTA, retry: false,
         key: Untouched, step: Key, is_charge_known: true, param: None,
+        // Never sent: `holdfast-http` writes the text, with amounts.
         message: "The wallet has less available than this request may cost. Deposit funds, lower \
             max_completion_tokens, or wait for running requests to end.",
     }
