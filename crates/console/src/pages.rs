@@ -8,12 +8,12 @@
 //! reach themselves: a page only leaves out what its visitor may not follow. Forms of verbs follow from their table, so
 //! that a new verb has its page without a line here.
 //!
-//! At a listener of everyone `UseCase::roles` decides what a holder may do, and `kit/shell.rs` hides the other entries of
-//! the navigation. Never: a page of operators' use cases at a listener of holders alone. Such an address is not found
-//! there.
+//! At a listener of everyone `UseCase::roles` decides what a holder may do, and `kit/shell.rs` hides the other entries
+//! of the navigation. Never: a page of operators' use cases at a listener of holders alone. Such an address is not
+//! found there.
 //!
-//! Some files keep an older name of their page: Home is `today`, Requests `operations`, Audit log `trail`, Ledger checks
-//! `jobs`, Catalogue `models`.
+//! Some files keep an older name of their page: Home is `today`, Requests `operations`, Audit log `trail`, Ledger
+//! checks `jobs`, Catalogue `models`.
 
 mod account;
 mod admin_keys;

@@ -9,8 +9,8 @@ const INTRODUCTION: &str = "\
 
 <!-- Written by `cargo xtask docs` from crates/telemetry/src/catalogue: change it there. -->
 
-For operators: every metric with its meaning. `GET /metrics` of the operator's listener, with the operator's token,
-returns them in Prometheus' text format ([set-up](../how-to/set-up-metrics-and-alerts.md)). A scrape
+For operators: every metric with its meaning. `GET /metrics` of `admin.listen`, with `admin.token`, returns
+them in Prometheus' text format ([set-up](../how-to/set-up-metrics-and-alerts.md)). A scrape
 has exactly these names. A series that an alert uses exists from the start, at zero, so that its first event is an
 increase.
 

@@ -174,6 +174,16 @@ fn helm_names_an_image_by_its_digest_if_one_is_given() {
     assert_eq!(images, [format!("holdfast@{digest}").as_str(); 3]);
 }
 
+#[test]
+fn helm_lists_the_server_secrets_in_the_order_of_the_values() {
+    let of = |entries: &str| format!("secrets = [{entries}]");
+    let one = r#""${file:/run/secrets/holdfast/server-secret}""#;
+    let two = r#""${file:/run/secrets/holdfast/server-secret-2}""#;
+    assert!(rendered(&[]).contains(&of(one)));
+    let rotated = rendered(&["--set", "server.secrets={server-secret-2,server-secret}"]);
+    assert!(rotated.contains(&of(&format!("{two}, {one}"))), "{rotated}");
+}
+
 /// Processes as the rendered objects start them, on addresses and in folders of the test.
 struct World {
     deployment: Deployment,
@@ -346,6 +356,7 @@ fn helm_refuses_a_value_of_another_form_by_its_place() {
         ("serviceMonitor.interval=30", "/serviceMonitor/interval"),
         ("prometheusRule.runbookBase=https://git.example.com", "/prometheusRule/runbookBase"),
         ("server.corsOrigins={https://a.example.com/path}", "/server/corsOrigins/0"),
+        ("server.secrets=null", "/server/secrets"),
     ] {
         let refused = try_rendered(&["--set", value]);
         assert!(refused.code == Some(1) && refused.stderr.contains(place), "{value}: {refused:?}");

@@ -21,7 +21,7 @@ fn a_customer_pays_calls_is_refunded_and_has_a_statement() {
     let [token, set_up, serve, create, pay, payments, over_http, rest @ ..] = &commands[..] else {
         panic!("{commands:#?}")
     };
-    let [issue, invite, call, low, operations, refund, adjust, statement, export, margin, verify] =
+    let [issue, invite, call, low, operations, refund, adjust, statement, verify, export, margin] =
         rest
     else {
         panic!("{rest:#?}")
@@ -60,11 +60,14 @@ fn a_customer_pays_calls_is_refunded_and_has_a_statement() {
     let answer = run(&at(&gateway, call).replace("hfk_...", &key));
     assert!(answer.contains("customer_charge_micros"), "{answer}");
     assert!(run(low).contains("wallet.low"));
-    assert!(run(operations).contains("holdfast/sim-1"));
-    let refunded = run(&refund.replace("chatcmpl_...", &printed(&answer, "chatcmpl_")));
+    let listed = run(operations);
+    assert!(listed.contains("holdfast/sim-1"));
+    let operation = listed.split_whitespace().find(|word| word.len() == 36).unwrap();
+    let refunded = run(&refund.replace("OPERATION_ID", operation));
     assert!(refunded.contains("late answer"), "{refunded}");
     drop(run(adjust));
 
+    assert!(run(verify).contains("yes"));
     let statement = run(statement);
     for row in ["opening", "deposit", "settle", "refund", "adjust", "closing"] {
         assert!(statement.contains(row), "no {row} in {statement}");
@@ -79,7 +82,6 @@ fn a_customer_pays_calls_is_refunded_and_has_a_statement() {
         "two deposits, a charge, a refund, an adjustment: {file}"
     );
     assert!(run(margin).contains("provider_cost"));
-    assert!(run(verify).contains("yes"));
     gateway.stop();
 }
 

@@ -73,7 +73,6 @@ fn a_shell_gets_each_failure_of_the_page_of_retries() {
     let shown = format!("127.0.0.1:{PUBLIC}");
     let lines = lines.replace("hfk_...", &key).replace(&shown, &gateway.address().to_string());
     let said = Ran::of(&mut shell(&site, &lines)).ok();
-    // The body of an answer has no line end: the next head follows it.
     let statuses: Vec<_> = said.split("HTTP/1.1 ").skip(1).filter_map(|it| it.get(..3)).collect();
     let expected = ["200", "200", "503", "200", "409", "200", "502", "502", "200", "409"];
     assert_eq!(statuses, expected, "{said}");

@@ -245,7 +245,7 @@ fn verify_both(site: &Site, remote: &Remote<'_>) {
     let well: Vec<_> = jobs.iter().map(|job| &job["ok"]).collect();
     assert_eq!(well, [&json!(false), &json!(false), &json!(true), &json!(true)]);
     let shown = check_same(site, remote, &["job", "show", &text(&jobs[0], "id")]);
-    assert!(shown.stdout.contains("mismatches"), "{shown:?}");
+    assert!(shown.stdout.contains("the ledger: "), "a mismatch names its row: {shown:?}");
     let key = site.cli(&["ledger", "verify", "--key", &request_key()]).failed(2);
     assert!(key.contains("--server"), "{key}");
 }

@@ -11,7 +11,7 @@ use holdfast_wire::api::rfc3339;
 use serde_json::{Value, json};
 
 use super::resource_view::{Paging, ResourceView};
-use super::{CommandContext, key, wallet};
+use super::{CommandContext, key, verify, wallet};
 use crate::arguments::Read;
 use crate::arguments::read::{
     Audit, EventCommand, JobCommand, Model, NodeCommand, Posting, PostingKind, PriceCommand,
@@ -107,7 +107,6 @@ const REPORT: ResourceView = ResourceView {
         Column::number("wallets"),
         Column::number("operations"),
         Column::number("transfers"),
-        Column::number("mismatches"),
         Column::number("unlisted"),
     ],
     more: &[],
@@ -227,7 +226,9 @@ pub(super) async fn run(context: &CommandContext<'_>, command: Read) -> Result {
             let found = context.client.get(&format!("/jobs/{id}"), &[]).await;
             let job = found.map_err(|error| error.because("the job was not found"))?;
             let mut fields = JOBS.fields(&job);
-            fields.extend(REPORT.fields(member(&job, "report")));
+            let report = member(&job, "report");
+            fields.extend(REPORT.fields(report));
+            fields.extend(verify::mismatches(report).map(|it| ("mismatch", it.text)));
             context.output.object(&job, &fields)
         }
         Read::Job(JobCommand::Cancel { id, why }) => {

@@ -93,8 +93,7 @@ async fn on_server(context: &CommandContext<'_>, order: VerificationOrder) -> Re
     }
     let report = member(&ended, "report");
     let count = |name: &str| member(report, name).as_u64().unwrap_or_default();
-    let listed = member(report, "mismatches").as_array().into_iter().flatten();
-    let mut mismatches: Vec<_> = listed.map(mismatch).collect();
+    let mut mismatches: Vec<_> = mismatches(report).collect();
     mismatches.extend(unlisted(count("unlisted")));
     let counts = ["wallets", "operations", "transfers"].map(count);
     let notes = member(report, "notes").as_array().into_iter().flatten().map(mismatch).collect();
@@ -131,6 +130,11 @@ async fn head(context: &CommandContext<'_>) -> Result<Option<String>> {
         Err(error) if error.is("forbidden") => Ok(None),
         Err(error) => Err(error.because("the latest audit checksum was not read")),
     }
+}
+
+/// Listed mismatches of a job's report.
+pub(super) fn mismatches(report: &Value) -> impl Iterator<Item = MismatchView> {
+    member(report, "mismatches").as_array().into_iter().flatten().map(mismatch)
 }
 
 /// A mismatch in the form of a verification with direct database access.

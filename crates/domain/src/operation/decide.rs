@@ -190,7 +190,8 @@ fn admit(claim: Box<Claim>, now: Timestamp) -> Result<Transition, Refusal> {
     })
 }
 
-/// Claim of a bound key, which T7 or a refusal answers: in this order, so that a bound key never reveals its state to a different request.
+/// Claim of a bound key, which T7 or a refusal answers: in this order, so that a bound key never reveals its state to
+/// a different request.
 fn claim_bound(
     operation: &Operation,
     claim: Box<Claim>,

@@ -15,6 +15,14 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             alarm: "",
         },
         Metric {
+            name: "holdfast_ready",
+            kind: MetricKind::Gauge,
+            unit: "boolean",
+            labels: &[],
+            help: "1 if `GET /readyz` answers 200, 0 if it answers 503",
+            alarm: "it is 0 at every gateway: a balancer sends requests to none",
+        },
+        Metric {
             name: "holdfast_spans_total",
             kind: MetricKind::Counter,
             unit: "spans",

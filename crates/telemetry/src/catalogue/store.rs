@@ -76,7 +76,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             unit: "connections",
             labels: &["pool", "state"],
             help: "Connections that read the database: idle, or used by a read",
-            alarm: "no `glances` are idle for minutes: look-ups wait",
+            alarm: "no `glances` (short reads: credentials and readiness) are idle for minutes: look-ups wait",
         },
         Metric {
             name: "holdfast_outbox_events",

@@ -32,7 +32,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "holdfast.process" -}}
 [server]
 listen = "0.0.0.0:8080"
-secrets = ["${file:/run/secrets/holdfast/server-secret}"]
+secrets = [{{ range $at, $name := .Values.server.secrets }}{{ if $at }}, {{ end }}"${file:/run/secrets/holdfast/{{ $name }}}"{{ end }}]
 drain = "{{ int .Values.drain.seconds }}s"
 drain_delay = "{{ int .Values.drain.delaySeconds }}s"
 {{- with .Values.server.url }}
