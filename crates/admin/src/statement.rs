@@ -1,4 +1,4 @@
-//! `/wallets/{id}/statement`: what a wallet had, what moved, what it has then.
+//! `/wallets/{id}/statement`: opening balance, entries and closing balance of a period.
 //!
 //! The newest page comes first, and the entries of a page stand oldest first, between the balances
 //! before and after them: the closing balance of a page is the opening one of the page that came

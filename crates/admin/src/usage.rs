@@ -47,10 +47,10 @@ pub(crate) struct UsageParams {
     model: Option<String>,
     /// Operations that tried this route last. Not for holders.
     route: Option<String>,
-    /// First moment of finish, the first one of an hour; the beginning if absent.
+    /// Start of the period of finishing times, a whole hour; absent: from the first operation.
     #[param(inline)]
     from: Option<Moment>,
-    /// The moment after the last one of finish, the first one of an hour; now if absent.
+    /// End of the period, exclusive, a whole hour; absent: now.
     #[param(inline)]
     to: Option<Moment>,
     /// Format; it overrides `Accept`.

@@ -86,7 +86,7 @@ where
     text.parse().map_err(|error: T::Err| Problem::invalid(param, sentence(&error.to_string())))
 }
 
-/// Reads a text that is only looked for, by the constructor of its type.
+/// Reads a filter value, which may have a spelling that is no longer accepted for new values.
 pub(crate) fn sought<T, E: std::fmt::Display>(
     param: &'static str,
     text: Option<&str>,

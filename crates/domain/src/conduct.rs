@@ -45,7 +45,7 @@ use crate::ports::{CommitError, Journal, Pause, Unavailable};
 use crate::secret::BodyDigest;
 use crate::{ClaimId, OperationId, Timestamp};
 
-/// Races that one claim may lose before it gives the caller back the choice. Each lost race means that another
+/// Races that one claim may lose before it fails with [`ClaimError::Contended`]. Each lost race means that another
 /// owner moved the operation on.
 const RACES_MAX: u32 = 16;
 
@@ -69,7 +69,7 @@ pub struct ClaimOffer<'a> {
     pub claim: &'a Claim,
     /// Latest possible moment of the database's clock: only this process's own lease is judged by it.
     pub now: Timestamp,
-    /// Binds the same request under the terms and the model of an operation that was made with others.
+    /// Binds the request again under the terms and the model of this row, for comparison.
     pub rebind: &'a (dyn Fn(&Operation) -> Rebinding + Send + Sync),
 }
 
@@ -153,34 +153,33 @@ impl Conduct<'_> {
     /// # Errors
     ///
     /// A [`ClaimError`] if the key is as it was before.
-    pub async fn claim(&self, order: &ClaimOffer<'_>) -> Result<ClaimOutcome, ClaimError> {
+    pub async fn claim(&self, offer: &ClaimOffer<'_>) -> Result<ClaimOutcome, ClaimError> {
         // Judged over an empty snapshot first: a key is new as a rule, and the commit's
         // compare-and-set is the read. Within the window of a restore the row is read, with the clock of the
         // database that the window ends by: a known key gets its answer there.
-        let (mut is_read, mut moved) = (order.claim.unknown_until.is_some(), false);
+        let (mut is_read, mut moved) = (offer.claim.unknown_until.is_some(), false);
         let mut snapshot =
-            if is_read { self.load(order).await? } else { Snapshot::vacant(order.now) };
+            if is_read { self.load(offer).await? } else { Snapshot::vacant(offer.now) };
         for _race in 0..RACES_MAX {
-            let judged = decide(&snapshot, Event::Claim(order.claim_for(&snapshot)?));
-            // What is large is in boxes here, also what few claims come to: all of them are moved about
-            // with room for it.
+            let judged = decide(&snapshot, Event::Claim(offer.claim_for(&snapshot)?));
+            // Boxed: the future of every claim has room for the largest of these values.
             match judged.map(Arc::new) {
                 Ok(change) => {
                     match self.offer_claim(&change, snapshot.operation.as_ref()).await? {
-                        OfferOutcome::Mine(row, tally) => {
-                            return Ok(ClaimOutcome::Mine(row, tally));
+                        OfferOutcome::Mine(row, readings) => {
+                            return Ok(ClaimOutcome::Mine(row, readings));
                         }
-                        OfferOutcome::Moved => snapshot = self.load(order).await?,
+                        OfferOutcome::Moved => snapshot = self.load(offer).await?,
                         // It may be this very claim that moved it: until that is known, saying
                         // that the key is as it was would leave a run that nobody runs.
                         OfferOutcome::MovedAfterLoss => {
-                            snapshot = Box::pin(self.load_with_retries(order.operation())).await;
+                            snapshot = Box::pin(self.load_with_retries(offer.operation())).await;
                         }
                     }
                 }
                 // Whether the key is bound is not known yet, and a bound key gets its answer from
                 // any process that can read.
-                Err(Refusal::LeaseLost) if !is_read => snapshot = self.load(order).await?,
+                Err(Refusal::LeaseLost) if !is_read => snapshot = self.load(offer).await?,
                 Err(Refusal::OtherRequest) => return Ok(ClaimOutcome::OtherRequest),
                 Err(Refusal::Ended) => {
                     return Ok(ClaimOutcome::Ended(Box::new(Reconciliation { snapshot, moved })));
@@ -195,7 +194,7 @@ impl Conduct<'_> {
                     }
                 }
                 Err(Refusal::Leased) => {
-                    if let Some(operation) = own_operation(&snapshot, order.claim.owner.claim) {
+                    if let Some(operation) = own_operation(&snapshot, offer.claim.owner.claim) {
                         return Ok(ClaimOutcome::Mine(
                             Box::new(operation),
                             CounterReadings::default(),
@@ -237,16 +236,16 @@ impl Conduct<'_> {
     /// A [`ClaimError`] if there was no run and the key is as it was before.
     pub async fn perform<F, R>(
         &self,
-        order: &ClaimOffer<'_>,
+        offer: &ClaimOffer<'_>,
         run: R,
     ) -> Result<ClaimOutcome, ClaimError>
     where
         R: FnOnce(Arc<Operation>) -> F,
         F: Future<Output = (Ending, Vec<Attempt>)>,
     {
-        let operation = match self.claim(order).await? {
+        let operation = match self.claim(offer).await? {
             // From here on the hold is committed: every way out goes through `conclude`.
-            ClaimOutcome::Mine(operation, _tally) => Arc::new(*operation),
+            ClaimOutcome::Mine(operation, _readings) => Arc::new(*operation),
             bound @ (ClaimOutcome::Ended(_)
             | ClaimOutcome::InProgress(_)
             | ClaimOutcome::Recorded(_)
@@ -305,8 +304,8 @@ impl Conduct<'_> {
         }
     }
 
-    async fn load(&self, order: &ClaimOffer<'_>) -> Result<Snapshot, ClaimError> {
-        self.journal.load(order.operation()).await.map_err(ClaimError::Load)
+    async fn load(&self, offer: &ClaimOffer<'_>) -> Result<Snapshot, ClaimError> {
+        self.journal.load(offer.operation()).await.map_err(ClaimError::Load)
     }
 }
 

@@ -80,7 +80,7 @@ impl Durability {
     }
 }
 
-/// Keeps operations, holds and the book. Group commit, retries on its own errors and everything
+/// Keeps operations, holds and the ledger. Group commit, retries on its own errors and everything
 /// about SQL are its business; what changes and why is not.
 #[async_trait]
 pub trait Journal: Send + Sync {

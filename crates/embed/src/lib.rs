@@ -17,7 +17,7 @@
 //! | prices what is sold: per unit, or per million units | [`Price`] |
 //! | sells, and reads what became of a sale | [`Holdfast::sell`], [`Work`], [`Sale`] |
 //! | seals answers, and keeps them for a time | [`Holdfast::open_with`], [`Options`], [`Seal`] |
-//! | reads and audits the book | [`Holdfast::store`] |
+//! | reads and audits the ledger | [`Holdfast::store`] |
 //! | ends, once every sale has ended | [`Holdfast::close`] |
 //!
 //! `tests/examples/thumbnails` is a whole service. Not in here: HTTP, callers' secrets, retries of the work.

@@ -12,7 +12,7 @@
 //! - [`verification`]: a document against public keys, offline.
 //! - [`tree`]: hashes, roots and inclusion proofs of RFC 6962.
 //!
-//! Pure functions of rows: signing is on request, and no request of a caller for a model passes here. A document
+//! Pure functions of rows: signing is on request, and a completion never calls this crate. A document
 //! never has the provider, the prompt or the answer, and no secret.
 
 pub mod canonical;

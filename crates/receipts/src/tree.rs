@@ -98,6 +98,7 @@ pub fn root_of_proof(
     (index, size): (u64, u64),
     path: &[TreeHash],
 ) -> Option<TreeHash> {
+    // The loop of RFC 9162, 2.1.3.2: `at` is its `fn`, `last` its `sn`.
     let (mut at, mut last) = (index, size.checked_sub(1).filter(|last| index <= *last)?);
     let mut hash = leaf;
     for beside in path {

@@ -19,18 +19,18 @@ pub(crate) enum Meaning {
     Success,
     /// The gateway requests a retry under the key. The end is that of a call for which there is no time for
     /// one.
-    AskAgain(CallEnd),
+    Retry(CallEnd),
     /// The end of the call, or an answer that is not the gateway's; passed on.
     PassOn(CallEnd),
 }
 
 /// Meaning of an answer that came whole.
-pub(crate) fn of_answer(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Meaning {
+pub(crate) fn meaning(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Meaning {
     if status.is_success() {
         return Meaning::Success;
     }
     match headers.get(SHOULD_RETRY).map(http::HeaderValue::as_bytes) {
-        Some(b"true") => Meaning::AskAgain(code_of(body).map_or(CallEnd::Unsure, end_of)),
+        Some(b"true") => Meaning::Retry(code_of(body).map_or(CallEnd::Unsure, end_of)),
         Some(b"false") if is_bound(status, body) => Meaning::PassOn(CallEnd::Final),
         Some(b"false") => Meaning::PassOn(CallEnd::Refused),
         // Not the gateway's: somebody between, who does not know what became of the request.
@@ -39,12 +39,12 @@ pub(crate) fn of_answer(status: StatusCode, headers: &HeaderMap, body: &[u8]) ->
 }
 
 /// Meaning of an error event; `None` for any other event.
-pub(crate) fn of_event(data: &[u8]) -> Option<Meaning> {
+pub(crate) fn event_meaning(data: &[u8]) -> Option<Meaning> {
     if !data.starts_with(ERROR) {
         return None;
     }
     Some(match code_of(data) {
-        Some(code) if code.retry() => Meaning::AskAgain(end_of(code)),
+        Some(code) if code.retry() => Meaning::Retry(end_of(code)),
         Some(code) => Meaning::PassOn(end_of(code)),
         None => Meaning::PassOn(CallEnd::Unsure),
     })
@@ -84,7 +84,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.extend(hint.map(|hint| (SHOULD_RETRY, http::HeaderValue::from_static(hint))));
         let status = StatusCode::from_u16(status).unwrap();
-        assert_eq!(of_answer(status, &headers, body.as_bytes()), meaning, "{status} {hint:?}");
+        assert_eq!(super::meaning(status, &headers, body.as_bytes()), meaning, "{status} {hint:?}");
     }
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
         let own = r#"{"error":{"code":"x","operation_id":"1"}}"#;
         check(200, None, "", Meaning::Success);
         for status in [409, 429, 500, 503] {
-            check(status, Some("true"), own, Meaning::AskAgain(CallEnd::Unsure));
+            check(status, Some("true"), own, Meaning::Retry(CallEnd::Unsure));
         }
         for status in [502, 503, 504] {
             check(status, None, "<html>", Meaning::PassOn(CallEnd::Unsure));
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn funds_that_runs_hold_are_waited_for() {
         let held = r#"{"error":{"code":"insufficient_funds","held_micros":40}}"#;
-        check(402, Some("true"), held, Meaning::AskAgain(CallEnd::Retryable));
+        check(402, Some("true"), held, Meaning::Retry(CallEnd::Retryable));
         check(402, Some("false"), held, Meaning::PassOn(CallEnd::Refused));
     }
 
@@ -127,17 +127,18 @@ mod tests {
             (Code::Overloaded, CallEnd::Retryable),
         ] {
             let body = format!("{{\"error\":{{\"code\":\"{}\"}}}}", code.label());
-            check(code.status(), Some("true"), &body, Meaning::AskAgain(end));
+            check(code.status(), Some("true"), &body, Meaning::Retry(end));
         }
     }
 
     #[test]
     fn an_event_tells_of_an_error_by_its_code() {
-        let of = |code: &str| of_event(format!("{{\"error\":{{\"code\":\"{code}\"}}}}").as_bytes());
-        assert_eq!(of("draining"), Some(Meaning::AskAgain(CallEnd::Retryable)));
-        assert_eq!(of("storage_unavailable"), Some(Meaning::AskAgain(CallEnd::Unsure)));
+        let of =
+            |code: &str| event_meaning(format!("{{\"error\":{{\"code\":\"{code}\"}}}}").as_bytes());
+        assert_eq!(of("draining"), Some(Meaning::Retry(CallEnd::Retryable)));
+        assert_eq!(of("storage_unavailable"), Some(Meaning::Retry(CallEnd::Unsure)));
         assert_eq!(of("outcome_unknown"), Some(Meaning::PassOn(CallEnd::Final)));
         assert_eq!(of("nobody_knows"), Some(Meaning::PassOn(CallEnd::Unsure)));
-        assert_eq!(of_event(b"{\"id\":\"error\"}"), None);
+        assert_eq!(event_meaning(b"{\"id\":\"error\"}"), None);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub(crate) enum CallerBody {
     /// All of it, and who leaves with it.
     Whole(Bytes, Option<(Arc<CallerState>, Attendance)>),
-    Told(Box<ToldBody>),
+    Resumed(Box<ResumedBody>),
     Passed(PassedBody),
 }
 
@@ -72,7 +72,7 @@ impl PassedBody {
 }
 
 /// A stream on its way to the client.
-pub(crate) struct ToldBody {
+pub(crate) struct ResumedBody {
     parts: BoxStream<'static, StreamPart>,
     /// Read already, while the head was waited for.
     first: Option<StreamPart>,
@@ -81,7 +81,7 @@ pub(crate) struct ToldBody {
     silence: Pin<Box<Sleep>>,
 }
 
-impl ToldBody {
+impl ResumedBody {
     pub(crate) fn new(
         parts: BoxStream<'static, StreamPart>,
         first: Option<StreamPart>,
@@ -151,7 +151,7 @@ impl Body for CallerBody {
                 let frame = (!bytes.is_empty()).then(|| Ok(Frame::data(bytes)));
                 Poll::Ready(frame)
             }
-            Self::Told(body) => body.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
+            Self::Resumed(body) => body.poll(context).map(|bytes| Some(Ok(Frame::data(bytes?)))),
             Self::Passed(passed) => {
                 passed.poll(context).map(|bytes| bytes.map(|bytes| bytes.map(Frame::data)))
             }
@@ -161,7 +161,7 @@ impl Body for CallerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Whole(bytes, _) => bytes.is_empty(),
-            Self::Told(_) | Self::Passed(_) => false,
+            Self::Resumed(_) | Self::Passed(_) => false,
         }
     }
 
@@ -170,7 +170,7 @@ impl Body for CallerBody {
             Self::Whole(bytes, _) => {
                 SizeHint::with_exact(u64::try_from(bytes.len()).unwrap_or(u64::MAX))
             }
-            Self::Told(_) | Self::Passed(_) => SizeHint::default(),
+            Self::Resumed(_) | Self::Passed(_) => SizeHint::default(),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! cannot be reached.
 //!
 //! ```text
-//! send ─▶ attempt ─┬─ an answer that is whole, or a stream that begins ─▶ AskResult
+//! send ─▶ attempt ─┬─ an answer that is whole, or a stream that begins ─▶ CallAnswer
 //!          ▲       └─ x-should-retry: true, or a connection that breaks
 //!          └──── pause: the gateway's hint, else 100 ms to 2 s ──┘   (until no time is left)
 //! ```
@@ -78,7 +78,7 @@ impl WholeAnswer {
 }
 
 /// Result of asking.
-pub(crate) enum AskResult {
+pub(crate) enum CallAnswer {
     Whole(WholeAnswer),
     /// A stream whose head is there.
     Stream(PassedAnswer),
@@ -122,7 +122,7 @@ impl From<PassedFailure> for FailedAttempt {
 
 impl Call {
     /// Sends requests until there is an answer, or no time is left. Not cancel safe: it begins anew.
-    pub(crate) async fn send(&mut self) -> AskResult {
+    pub(crate) async fn send(&mut self) -> CallAnswer {
         loop {
             let failed = match self.attempt_in_time().await {
                 Ok(requested) => {
@@ -139,7 +139,7 @@ impl Call {
                 self.refused = failed.answer;
             }
             if let Some(last) = self.wait(failed.hint).await {
-                return AskResult::Whole(last);
+                return CallAnswer::Whole(last);
             }
         }
     }
@@ -161,7 +161,7 @@ impl Call {
         None
     }
 
-    async fn attempt_in_time(&self) -> Result<AskResult, FailedAttempt> {
+    async fn attempt_in_time(&self) -> Result<CallAnswer, FailedAttempt> {
         match self.retry_budget.request_time(Instant::now()) {
             None => self.attempt().await,
             Some(time) => match timeout(time, self.attempt()).await {
@@ -172,7 +172,7 @@ impl Call {
         }
     }
 
-    async fn attempt(&self) -> Result<AskResult, FailedAttempt> {
+    async fn attempt(&self) -> Result<CallAnswer, FailedAttempt> {
         let mut request = Request::new(self.body.clone());
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
@@ -183,7 +183,7 @@ impl Call {
         let content_type = answer.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         let is_stream = content_type.is_some_and(|it| it.starts_with(EVENT_STREAM));
         if answer.status.is_success() && is_stream {
-            return Ok(AskResult::Stream(answer));
+            return Ok(CallAnswer::Stream(answer));
         }
         let mut reservation = self.answers.reserve();
         let mut body = Vec::new();
@@ -192,11 +192,11 @@ impl Call {
             // After the piece is kept: without room for it, it is part of the beginning that is
             // passed on.
             if !reservation.grow(piece.len()) {
-                return Ok(AskResult::Long(body.into(), answer));
+                return Ok(CallAnswer::Long(body.into(), answer));
             }
         }
         let PassedAnswer { status, ref headers, retry_after, .. } = answer;
-        let meaning = answer::of_answer(status, headers, &body);
+        let meaning = answer::meaning(status, headers, &body);
         let whole = |end| WholeAnswer {
             status,
             headers: headers.clone(),
@@ -204,9 +204,9 @@ impl Call {
             end,
         };
         match meaning {
-            Meaning::Success => Ok(AskResult::Whole(whole(CallEnd::Delivered))),
-            Meaning::PassOn(end) => Ok(AskResult::Whole(whole(end))),
-            Meaning::AskAgain(end) => Err(FailedAttempt {
+            Meaning::Success => Ok(CallAnswer::Whole(whole(CallEnd::Delivered))),
+            Meaning::PassOn(end) => Ok(CallAnswer::Whole(whole(end))),
+            Meaning::Retry(end) => Err(FailedAttempt {
                 hint: retry_after,
                 // After an error that may have bound the key a later refusal must not free the slot.
                 may_have_arrived: end != CallEnd::Retryable,

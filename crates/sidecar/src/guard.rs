@@ -41,7 +41,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 /// Port of an authority without one.
 const HTTP_PORT: u16 = 80;
-/// Times that a path may be percent-encoded before a `..` in it is not found.
+/// Layers of percent-encoding under which a `..` is still found.
 const ENCODINGS_MAX: usize = 3;
 
 /// Name under which clients reach the sidecar, besides those of loopback: a host, with or without a port.

@@ -65,8 +65,8 @@ pub(crate) struct Health {
     completions: AtomicU64,
     passed: AtomicU64,
     refused: AtomicU64,
-    asks: AtomicU64,
-    failed_asks: AtomicU64,
+    upstream_requests: AtomicU64,
+    failed_requests: AtomicU64,
     losses: AtomicU64,
     connections: AtomicU64,
 }
@@ -98,7 +98,7 @@ impl Health {
 
     /// Notes the result of one request to the gateway, up to the head of its answer.
     pub(crate) fn note<T>(&self, sent: Result<T, PassedFailure>) -> Result<T, PassedFailure> {
-        self.asks.fetch_add(1, Ordering::Relaxed);
+        self.upstream_requests.fetch_add(1, Ordering::Relaxed);
         match &sent {
             Ok(_answer) => self.note_answer(),
             Err(failure) => self.note_failure(*failure),
@@ -117,7 +117,7 @@ impl Health {
     }
 
     fn note_failure(&self, failure: PassedFailure) {
-        self.failed_asks.fetch_add(1, Ordering::Relaxed);
+        self.failed_requests.fetch_add(1, Ordering::Relaxed);
         let mut reach = self.lock();
         reach.n_failed = reach.n_failed.saturating_add(1);
         let is_lost = match failure {
@@ -132,7 +132,7 @@ impl Health {
         drop(reach);
         self.losses.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(
-            "the gateway is unreachable: calls wait for it as long as their patience lasts"
+            "the gateway is unreachable: calls are repeated until their retry time ends"
         );
     }
 
@@ -174,9 +174,9 @@ impl Health {
             ],
         );
         let unlabelled = |value: u64| [("", value)];
-        let asks = unlabelled(of(&self.asks));
-        write("upstream_requests_total", "counter", "Requests to the gateway", &asks);
-        let failed = unlabelled(of(&self.failed_asks));
+        let upstream_requests = unlabelled(of(&self.upstream_requests));
+        write("upstream_requests_total", "counter", "Requests to the gateway", &upstream_requests);
+        let failed = unlabelled(of(&self.failed_requests));
         let help = "Requests to the gateway without an answer";
         write("upstream_failures_total", "counter", help, &failed);
         let losses = unlabelled(of(&self.losses));

@@ -12,7 +12,7 @@
 //! A row has the key, a keyed digest of the call, its stage and two moments: no prompt, no answer, no
 //! credential. The file is readable only by its owner (0600), belongs to the process's own user (`owner`), and
 //! one process has it at a time. A row is committed before a byte of its call goes out; a kill does not lose
-//! it, and if every commit is synced (`sync`) a loss of power does not either. Ends are written late: a lost
+//! it, and if every commit is synced (`is_synced`) a loss of power does not either. Ends are written late: a lost
 //! one replays once.
 //!
 //! A transaction that fails is reported to each caller that waits for a row of it. Its ends go into the next

@@ -11,8 +11,9 @@
 //! Pure are `table`, `answer` and `retry_budget`; the rest carries out their decisions. Everything but
 //! `POST …/chat/completions` is passed on as it is. A client's own `Idempotency-Key` wins.
 //!
-//! Never: a request under another host's name, or of a page that is not allowed (`guard`); a prompt, an answer or a credential in the journal or in the log; a splice of two answers;
-//! a second key for a call whose first one may still have an answer.
+//! Never: a request under another host's name, or of a page that is not allowed (`guard`); a prompt, an answer or a
+//! credential in the journal or in the log; a splice of two answers; a second key for a call whose first one may still
+//! have an answer.
 //!
 //! Limits: 64 MiB of requests, and as much of answers that are read whole; 65,536 slots.
 #![warn(missing_docs)]

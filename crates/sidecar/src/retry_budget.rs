@@ -6,12 +6,12 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio::time::Instant;
 
-/// Headers in which official SDKs announce their time-out, in seconds, perhaps with a fraction.
+/// Headers in which official SDKs announce their timeout, in seconds, perhaps with a fraction.
 const ANNOUNCED: [HeaderName; 2] = [
     HeaderName::from_static("x-stainless-read-timeout"),
     HeaderName::from_static("x-stainless-timeout"),
 ];
-/// The shortest time-out that the gateway believes; a shorter one counts as this.
+/// The shortest timeout that the gateway believes; a shorter one counts as this.
 const ANNOUNCED_MIN: Duration = Duration::from_secs(5);
 /// The longest one that is believed.
 const ANNOUNCED_MAX: Duration = Duration::from_secs(86_400);

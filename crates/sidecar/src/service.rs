@@ -6,7 +6,7 @@
 //!          ├─ no completion ──────────────▶ passed on
 //!          └─ completion ─┬─ its own key ─▶ Call (healed, without a slot)
 //!                         └─ none ────────▶ SlotRegistry::admit ─▶ Call ─┬─ Whole
-//!                                                                        └─ Telling
+//!                                                                        └─ ResumedStream
 //! ```
 
 use std::net::SocketAddr;
@@ -31,16 +31,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::attendance::{Attendance, NoSlot, SlotRegistry};
-use crate::body::{CallerBody, KEEP_ALIVE, PassedBody, ToldBody};
+use crate::body::{CallerBody, KEEP_ALIVE, PassedBody, ResumedBody};
 use crate::budget::{BYTES_MAX, ByteBudget};
-use crate::call::{AskResult, CONNECT, Call, GuardedBytes, WholeAnswer};
+use crate::call::{CONNECT, Call, CallAnswer, GuardedBytes, WholeAnswer};
 use crate::guard::{Guard, GuardRefusal};
 use crate::health::{Health, OwnPage, RequestKind};
 use crate::retry_budget::RetryBudget;
 use crate::socket::CallerState;
-use crate::stream::{StreamPart, Telling};
+use crate::stream::{ResumedStream, StreamPart};
 use crate::table::{BodyDigest, CallEnd};
-use crate::upstream::{IDEMPOTENCY_KEY, UpstreamUrl, is_completion, n_choices, of_answer};
+use crate::upstream::{IDEMPOTENCY_KEY, UpstreamUrl, answer_headers, is_completion, n_choices};
 use crate::{HangUpPolicy, upstream};
 
 /// Time for a body from the end of its head to its last byte.
@@ -165,7 +165,7 @@ impl Service {
             return self.pass(head, uri, body, &caller).await;
         }
         self.health.count(RequestKind::Completion);
-        let mut headers = upstream::of_completion(&head.headers);
+        let mut headers = upstream::completion_headers(&head.headers);
         let mut attendance = None;
         if !headers.contains_key(IDEMPOTENCY_KEY) {
             match self.admit(&head, &body, &caller).await {
@@ -296,7 +296,7 @@ impl Service {
         let mut request = Request::new(body);
         *request.method_mut() = head.method;
         *request.uri_mut() = uri;
-        *request.headers_mut() = upstream::of_request(&head.headers);
+        *request.headers_mut() = upstream::request_headers(&head.headers);
         match self.health.note(Box::pin(self.client.send(request, CONNECT)).await) {
             Ok(answer) => passed(Bytes::new(), answer, None),
             Err(PassedFailure::Unsent | PassedFailure::Broken) => {
@@ -309,8 +309,8 @@ impl Service {
 /// Sends a completion, and answers with its result.
 async fn complete(mut call: Call, caller: LocalCaller) -> CallerResponse {
     let answer = match call.send().await {
-        AskResult::Whole(answer) => return whole(answer, call.attendance, &caller),
-        AskResult::Long(beginning, rest) => {
+        CallAnswer::Whole(answer) => return whole(answer, call.attendance, &caller),
+        CallAnswer::Long(beginning, rest) => {
             let leaving = call.attendance.map(|mut attendance| {
                 // The end of the body is not read here: an error that is passed on proves nothing
                 // about the key, and its slot must stay for the retry.
@@ -320,10 +320,10 @@ async fn complete(mut call: Call, caller: LocalCaller) -> CallerResponse {
             });
             return passed(beginning, rest, leaving);
         }
-        AskResult::Stream(answer) => answer,
+        CallAnswer::Stream(answer) => answer,
     };
     let n_choices = n_choices(&call.body);
-    let mut parts = Telling::begin(call, n_choices, answer).into_stream();
+    let mut parts = ResumedStream::begin(call, n_choices, answer).into_stream();
     let Some(StreamPart::Begun(headers)) = parts.next().await else {
         return own(Code::InternalError, &caller);
     };
@@ -335,9 +335,9 @@ async fn complete(mut call: Call, caller: LocalCaller) -> CallerResponse {
     if let Some(StreamPart::Whole(answer, attendance)) = first {
         return whole(answer, attendance, &caller);
     }
-    let body = ToldBody::new(parts, first, Arc::clone(&caller.state));
-    let mut response = Response::new(CallerBody::Told(Box::new(body)));
-    *response.headers_mut() = of_answer(&headers);
+    let body = ResumedBody::new(parts, first, Arc::clone(&caller.state));
+    let mut response = Response::new(CallerBody::Resumed(Box::new(body)));
+    *response.headers_mut() = answer_headers(&headers);
     response
 }
 
@@ -372,7 +372,7 @@ fn whole(
     });
     let mut response = Response::new(CallerBody::whole(answer.body, &caller.state, attendance));
     *response.status_mut() = answer.status;
-    *response.headers_mut() = of_answer(&answer.headers);
+    *response.headers_mut() = answer_headers(&answer.headers);
     response
 }
 
@@ -407,7 +407,7 @@ fn passed(
     let left = length.and_then(|it| it.to_str().ok()).and_then(|it| it.parse().ok());
     let mut response = Response::new(CallerBody::Passed(PassedBody { bytes, leaving, left }));
     *response.status_mut() = status;
-    *response.headers_mut() = of_answer(&headers);
+    *response.headers_mut() = answer_headers(&headers);
     // The same bytes, so the same length: an answer to HEAD contains no more than that.
     if let Some(length) = length {
         response.headers_mut().insert(CONTENT_LENGTH, length.clone());

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::answer::{self, Meaning};
 use crate::attendance::Attendance;
-use crate::call::{AskResult, Call, WholeAnswer};
+use crate::call::{Call, CallAnswer, WholeAnswer};
 use crate::table::CallEnd;
 
 /// The longest event of a stream, in bytes: as much as a whole answer may have.
@@ -44,7 +44,7 @@ pub(crate) enum StreamPart {
 }
 
 /// A stream, and what it takes to go on with it.
-pub(crate) struct Telling {
+pub(crate) struct ResumedStream {
     call: Call,
     /// The choices that the client waits for.
     n_choices: usize,
@@ -61,12 +61,12 @@ enum Progress {
     /// Not begun.
     Silent,
     /// A part of it was sent to the client.
-    Telling,
+    Begun,
     /// All of it was, or its last word.
     Over,
 }
 
-impl Telling {
+impl ResumedStream {
     /// A stream whose first answer has begun.
     pub(crate) fn begin(call: Call, n_choices: usize, answer: PassedAnswer) -> Self {
         let ready = VecDeque::from([StreamPart::Begun(answer.headers.clone())]);
@@ -115,18 +115,18 @@ impl Telling {
     /// Sends the request again, after a break.
     async fn send(&mut self) {
         match self.call.send().await {
-            AskResult::Stream(answer) => {
+            CallAnswer::Stream(answer) => {
                 // Before its first event the client has nothing with which a new answer must agree.
-                if self.progress == Progress::Telling {
+                if self.progress == Progress::Begun {
                     self.resumption.restart();
                 }
                 // Half an event of the broken connection must not join the first one of the next.
                 self.decoder = Decoder::new(EVENT_BYTES_MAX, EVENT_BYTES_MAX);
                 self.answer = Some(answer);
             }
-            AskResult::Whole(answer) => self.end_with(answer),
+            CallAnswer::Whole(answer) => self.end_with(answer),
             // No gateway answers so to a request which it has begun to stream to.
-            AskResult::Long(_, _) => self.break_for_good(),
+            CallAnswer::Long(_, _) => self.break_for_good(),
         }
     }
 
@@ -155,9 +155,9 @@ impl Telling {
             if self.progress == Progress::Over {
                 return true;
             }
-            match answer::of_event(&data) {
+            match answer::event_meaning(&data) {
                 None => self.event(&data),
-                Some(Meaning::AskAgain(_)) => return false,
+                Some(Meaning::Retry(_)) => return false,
                 Some(Meaning::PassOn(end)) => self.end(sse::event(&data), end),
                 // Of no event.
                 Some(Meaning::Success) => {}
@@ -177,7 +177,7 @@ impl Telling {
                 let Some(last) = events.pop() else { return };
                 self.ready.extend(events.into_iter().map(|event| StreamPart::Event(event, None)));
                 let is_done = data == DONE;
-                self.progress = if is_done { Progress::Over } else { Progress::Telling };
+                self.progress = if is_done { Progress::Over } else { Progress::Begun };
                 let is_whole = is_done || self.resumption.finished() >= self.n_choices;
                 let attendance = if is_whole { self.leave(CallEnd::Delivered) } else { None };
                 self.call.retry_budget.begin_anew(Instant::now());
@@ -225,7 +225,7 @@ impl Telling {
 /// The event that a whole answer becomes in a stream that has begun.
 pub(crate) fn as_event(answer: &WholeAnswer) -> Bytes {
     // A line break would end the data line of the event, and the error with it.
-    let is_error = answer::of_event(&answer.body).is_some() && !answer.body.contains(&b'\n');
+    let is_error = answer::event_meaning(&answer.body).is_some() && !answer.body.contains(&b'\n');
     if is_error {
         return sse::event(&answer.body);
     }

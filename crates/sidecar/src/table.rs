@@ -110,9 +110,9 @@ pub(crate) enum CallEnd {
     Delivered,
     /// The socket took an error that every later try under the key gets too.
     Final,
-    /// The socket took an error after which the same key may fare better, and which binds none.
+    /// The socket took an error after which the same key may fare better, and the key is not bound.
     Retryable,
-    /// The same of one after which it is unknown if the key is bound.
+    /// As `Retryable`, but the key may be bound.
     Unsure,
     /// The socket took a refusal that binds no key.
     Refused,
@@ -206,7 +206,7 @@ impl Slot {
         self.failed_at.is_none_or(|failed| now.since(failed) < FAILED_TIME_MAX)
     }
 
-    /// No caller waits on it then: the next one that takes it opens it.
+    /// True if the slot is failed or delivered: no caller waits on it, and the next one that takes it opens it.
     fn has_ended(&self) -> bool {
         self.record.stage != Stage::Open
     }
@@ -408,6 +408,7 @@ impl CallTable {
     }
 
     fn take(&mut self, key: Uuid, caller: CallerId, now: Moment) -> SlotAdmission {
+        // Never without it: keys come from the indexes.
         let Some(slot) = self.slots.get_mut(&key) else { return SlotAdmission::Full };
         // An earlier caller had that answer: this one waits anew, and leaves an orphan if it goes.
         if !slot.is_attended() {

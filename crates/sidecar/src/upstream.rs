@@ -138,7 +138,7 @@ pub(crate) fn is_completion(method: &Method, uri: &Uri) -> bool {
 }
 
 /// The headers of a request that cross.
-pub(crate) fn of_request(headers: &HeaderMap) -> HeaderMap {
+pub(crate) fn request_headers(headers: &HeaderMap) -> HeaderMap {
     let mut crossing = crossing(headers);
     for name in &OF_CLIENT {
         crossing.remove(name);
@@ -150,7 +150,7 @@ pub(crate) fn of_request(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// The headers of an answer that cross.
-pub(crate) fn of_answer(headers: &HeaderMap) -> HeaderMap {
+pub(crate) fn answer_headers(headers: &HeaderMap) -> HeaderMap {
     let mut crossing = crossing(headers);
     // Browsers keep cookies by host without its port: a cookie of the gateway would go to every
     // program of this machine.
@@ -181,8 +181,8 @@ fn crossing(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// The headers of a completion that cross: its body is read here, so that it must not be compressed.
-pub(crate) fn of_completion(headers: &HeaderMap) -> HeaderMap {
-    let mut crossing = of_request(headers);
+pub(crate) fn completion_headers(headers: &HeaderMap) -> HeaderMap {
+    let mut crossing = request_headers(headers);
     crossing.remove(ACCEPT_ENCODING);
     if !crossing.contains_key(IDEMPOTENCY_KEY) {
         let own: Vec<_> = crossing.get_all(X_IDEMPOTENCY_KEY).iter().cloned().collect();
@@ -248,8 +248,8 @@ mod tests {
         let names = |headers: HeaderMap| {
             headers.keys().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(names(of_completion(&headers)), ["x-two"]);
-        assert!(names(of_request(&headers)).contains(&"accept-encoding".to_owned()));
+        assert_eq!(names(completion_headers(&headers)), ["x-two"]);
+        assert!(names(request_headers(&headers)).contains(&"accept-encoding".to_owned()));
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
             headers.append(name.clone(), "a".parse().unwrap());
             headers.append(name, "b".parse().unwrap());
         }
-        for crossing in [of_request(&headers), of_completion(&headers)] {
+        for crossing in [request_headers(&headers), completion_headers(&headers)] {
             let mut names: Vec<_> = crossing.keys().map(HeaderName::as_str).collect();
             names.sort_unstable();
             assert_eq!(names, ["authorization", "x-stainless-lang"]);
@@ -270,7 +270,7 @@ mod tests {
         for name in ["set-cookie", "access-control-allow-origin", "idempotent-replayed"] {
             answer.insert(name, "a".parse().unwrap());
         }
-        assert_eq!(of_answer(&answer).keys().collect::<Vec<_>>(), ["idempotent-replayed"]);
+        assert_eq!(answer_headers(&answer).keys().collect::<Vec<_>>(), ["idempotent-replayed"]);
     }
 
     #[test]

@@ -158,7 +158,7 @@ fn refused(error: ConnectError, url: &DatabaseUrl) -> SchemaError {
     }
 }
 
-/// A statement fails on a file that is not a database; every other error is a failure.
+/// Maps the error of a failed statement: a file that is not a database is foreign.
 fn failed(url: &DatabaseUrl) -> impl Fn(DbErr) -> SchemaError {
     move |error| {
         if url.file().is_some() && backend::is_no_database(url, &error) {
@@ -343,7 +343,7 @@ async fn revert_one(
         return Err(SchemaError::NothingApplied);
     };
     // Before the counts: a node that runs would add to them.
-    if let Some(node) = running(&transaction, dialect).await.map_err(SchemaError::Failed)? {
+    if let Some(node) = live_node(&transaction, dialect).await.map_err(SchemaError::Failed)? {
         return Err(SchemaError::InUse(node));
     }
     // In the transaction that deletes it: no row is added after the count.
@@ -368,7 +368,7 @@ async fn revert_one(
 }
 
 /// A process whose lease of a server's database is live. Who serves a file has its lock instead.
-async fn running(db: &impl ConnectionTrait, dialect: Dialect) -> Result<Option<String>, DbErr> {
+async fn live_node(db: &impl ConnectionTrait, dialect: Dialect) -> Result<Option<String>, DbErr> {
     if dialect == Dialect::Sqlite {
         return Ok(None);
     }
@@ -384,7 +384,7 @@ async fn loss(
     dialect: Dialect,
     migration: &Migration,
 ) -> Result<Loss, DbErr> {
-    // All of them: a writer of one of these waits, and finds no table.
+    // All tables at once: a writer that waits here finds its table gone.
     if dialect == Dialect::Postgres && !migration.loss.is_empty() {
         let tables: Vec<_> = migration.loss.iter().map(|lost| lost.table).collect();
         let sql = format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", tables.join(", "));

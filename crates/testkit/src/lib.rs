@@ -16,6 +16,8 @@
 //! The first line is for a store of operations, wallets and nodes, the second one for a store that keeps API
 //! keys and prices as well.
 //!
+//! `route_laws` has the laws of a store that keeps statistics of routes.
+//!
 //! The using crate has `tokio` (`macros`, `rt`) among its dev-dependencies.
 #![warn(missing_docs)]
 

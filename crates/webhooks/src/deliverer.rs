@@ -1,7 +1,7 @@
 //! The deliverer: looks into the outbox, fans events out, and sends what is due.
 //!
 //! ```text
-//! every LOOK while there is work, and when tries have ended:
+//! every POLL_INTERVAL while there is work, and when tries have ended:
 //!   finish_tries ─▶ outbox ─▶ fan_out, a batch at a time ─▶ lease what there is room for ─▶ a task for
 //!        ▲                                                                                  each try
 //!        └─────────────────────── results, all that there are by then ◀────────────────────────┘
@@ -52,7 +52,7 @@ use crate::results::{BETWEEN_OFFERS, DELIVERIES, EventTry, TryResults};
 use crate::sender::{Delivery, Sender};
 
 /// Interval between two looks into the outbox, while there is work.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Time for which looks go on after a sign of work: longer than between two heartbeats.
 const ACTIVE: Duration = Duration::from_secs(5);
 /// Lease of a delivery: a try, and the time to keep its result.
@@ -90,7 +90,7 @@ impl Deliverer {
     pub async fn run(mut self, shutdown: CancellationToken) {
         begin();
         let (mut tries, mut results) = (JoinSet::new(), TryResults::default());
-        let mut looks = interval(LOOK);
+        let mut looks = interval(POLL_INTERVAL);
         // A long write makes the loop miss ticks: made up for in a burst, they would all read the
         // same rows.
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -167,7 +167,7 @@ impl Deliverer {
                     // A task for each: a receiver that hangs delays neither the loop nor another webhook.
                     tries.spawn(self.clone().deliver(due, permit));
                 }
-                // Nobody else takes permits: but its lease ends, whatever there is to this.
+                // A bug: only this loop takes permits. The lease ends, and the delivery is due again.
                 None => tracing::error!(event.id = %due.event, "no permit for a leased delivery"),
             }
         }

@@ -17,10 +17,11 @@
 //! attempt that is repeated here, or any part of an answer but its status. Secrets, signatures, paths and
 //! bodies are in no log line and no error.
 //!
-//! Limits: [`ENDPOINT_TRIES_MAX`] tries at once for a webhook and [`PROCESS_TRIES_MAX`] for the
-//! process; [`SenderOptions::TRY_TIME_MAX`] a try, of which one address may take a part; a head of
-//! 16 KiB is read of an answer, and of its body as much, for a second. A look-up whose try has run
-//! out of time keeps a blocking thread until the system's resolver gives up.
+//! Limits: [`ENDPOINT_TRIES_MAX`] attempts at once for a webhook, 16 for the webhooks of a wallet,
+//! [`PROCESS_TRIES_MAX`] for the process; [`SenderOptions::TRY_TIME_MAX`] for an attempt, of which one
+//! address may take a part; a head of 16 KiB is read of an answer, and of its body as much, for a
+//! second. A look-up whose attempt has run out of time keeps a blocking thread until the system's
+//! resolver gives up.
 
 mod connect;
 mod deliverer;

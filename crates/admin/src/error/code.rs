@@ -66,10 +66,10 @@ codes! {
             answer for all.",
         label: "invalid_admin_key", status: 401, kind: AUTHENTICATION, retry: false,
         message: "Send `Authorization: Bearer hfa_…` with an admin key that is in force. API keys \
-            and the token of /metrics are none.",
+            and the token of /metrics are not admin keys.",
     }
     Forbidden {
-        cause: "The role of the admin key has not the use case that `scope` names.",
+        cause: "The role of the admin key lacks the use case that `scope` names.",
         label: "forbidden", status: 403, kind: PERMISSION, retry: false,
         message: "The role of this admin key may not do this. Use a key whose role has the use case \
             in `scope`.",
@@ -159,7 +159,7 @@ codes! {
     ApiKeyEnded {
         cause: "An API key that is revoked or past its end gets no credential.",
         label: "api_key_ended", status: 409, kind: CONFLICT, retry: false,
-        message: "The API key is revoked or past its end. Move its end, where it is not revoked, or issue \
+        message: "The API key is revoked or past its end. Move its end, if it is not revoked, or issue \
             another one.",
     }
     AdminKeyEnded {

@@ -147,7 +147,7 @@ fn mismatch(mismatch: &Mismatch) -> MismatchView {
         | Subject::AdminKey(_)
         | Subject::Person(_)
         | Subject::Webhook(_)
-        | Subject::Book => (None, None),
+        | Subject::Ledger => (None, None),
     };
     MismatchView { wallet_id, operation_id, text: mismatch.to_string() }
 }

@@ -257,7 +257,7 @@ mod tests {
     async fn a_job_goes_on_after_what_a_dead_process_has_kept() {
         let world = World::new().await;
         let id = world.start().await;
-        let mismatch = Mismatch { subject: Subject::Book, sentence: "it is torn".to_owned() };
+        let mismatch = Mismatch { subject: Subject::Ledger, sentence: "it is torn".to_owned() };
         let found =
             Verification { operations: 7, mismatches: vec![mismatch], ..Verification::default() };
         let place = Some("wallets:0:1".into());

@@ -131,7 +131,7 @@ impl Queue {
 impl ChangeSender {
     /// Adds a change; a refused change notifies its caller.
     pub(super) fn push(&self, entry: Entry) -> Result<(), NotWritten> {
-        // The lock is released before the call, or the writer would wake only to wait for it.
+        // The lock is released before `notify_one`, or the writer would wake only to wait for it.
         let is_news = self.0.lock().push(entry)?;
         if is_news {
             self.0.news.notify_one();
@@ -142,8 +142,8 @@ impl ChangeSender {
 
 impl Drop for ChangeSender {
     fn drop(&mut self) {
-        // Under the lock: set between the writer's check and its sleep, the call below would be
-        // lost.
+        // Under the lock: set between the writer's check and its sleep, `notify_one` below would
+        // be lost.
         self.0.lock().is_over = true;
         self.0.news.notify_one();
     }

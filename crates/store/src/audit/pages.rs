@@ -223,7 +223,7 @@ async fn note_window(db: &ReadTransaction, found: &mut Verification) -> Result<(
     for row in db.query(&sql, []).await? {
         let until = Cells::new(&row).text().map_err(ReadError::Row)?;
         let sentence = format!("it was restored: unknown request keys are refused until {until}");
-        found.note(Subject::Book, sentence);
+        found.note(Subject::Ledger, sentence);
     }
     Ok(())
 }
@@ -234,7 +234,7 @@ async fn usage_hours(
     found: &mut Verification,
 ) -> Result<Option<i64>, ReadError> {
     for sentence in usage::mismatches(db).await? {
-        found.report(Subject::Book, sentence);
+        found.report(Subject::Ledger, sentence);
     }
     Ok(None)
 }

@@ -144,7 +144,7 @@ pub enum Subject {
     /// A webhook.
     Webhook(WebhookId),
     /// The ledger as a whole.
-    Book,
+    Ledger,
 }
 
 impl fmt::Display for Subject {
@@ -157,7 +157,7 @@ impl fmt::Display for Subject {
             Self::AdminKey(id) => write!(f, "admin key {id}"),
             Self::Person(id) => write!(f, "person {id}"),
             Self::Webhook(id) => write!(f, "webhook {id}"),
-            Self::Book => f.write_str("the ledger"),
+            Self::Ledger => f.write_str("the ledger"),
         }
     }
 }
@@ -283,7 +283,7 @@ impl Verification {
 
     /// Reports numbers that no row has, in a table that numbers its rows without gaps.
     pub(crate) fn missing(&mut self, table: &str, first: i64, last: i64) {
-        self.report(Subject::Book, format!("its {table} {first} to {last} are missing"));
+        self.report(Subject::Ledger, format!("its {table} {first} to {last} are missing"));
     }
 
     fn list(&mut self, mismatch: Mismatch) {
@@ -335,7 +335,7 @@ mod tests {
         let page = || {
             let mut page = Verification { operations: 1, ..Verification::default() };
             for n in 0..600 {
-                page.report(Subject::Book, format!("its page {n} is torn"));
+                page.report(Subject::Ledger, format!("its page {n} is torn"));
             }
             page
         };

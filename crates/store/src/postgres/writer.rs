@@ -324,9 +324,9 @@ impl Writer {
     }
 }
 
-/// The second one first: what is taken from the end comes in its order.
+/// Halves a batch, the later half first: batches are taken from the end.
 pub(super) fn split_half(mut batch: Vec<Job>) -> [Vec<Job>; 2] {
-    // A batch has one change of a subject: no half needs what the other one writes.
+    // A batch has one change of an operation: no half needs what the other one writes.
     let later = batch.split_off(batch.len() / 2);
     [later, batch]
 }

@@ -186,7 +186,7 @@ impl WriterThread {
             BatchOutcome::Bad(batch, error) => (batch, error),
         };
         if batch.len() <= 1 {
-            self.answer_bad(batch, error);
+            self.reject_alone(batch, error);
             return ConnectionState::Good;
         }
         // One of them does not fit the tables: it must not take the others with it.
@@ -199,15 +199,15 @@ impl WriterThread {
                     self.arrived.jobs = batch.chain(later).collect();
                     return ConnectionState::Broken;
                 }
-                BatchOutcome::Bad(alone, error) => self.answer_bad(alone, error),
+                BatchOutcome::Bad(alone, error) => self.reject_alone(alone, error),
             }
         }
         ConnectionState::Good
     }
 
-    fn answer_bad(&mut self, alone: Vec<Job>, error: WriteError) {
+    fn reject_alone(&mut self, alone: Vec<Job>, error: WriteError) {
         self.misfits.note(&alone);
-        answer_bad(alone, error);
+        reject_alone(alone, error);
     }
 
     fn try_batch(&mut self, statements: &mut Statements<'_>, mut batch: Vec<Job>) -> BatchOutcome {
@@ -257,7 +257,7 @@ impl WriterThread {
 /// A change that failed by itself and does not fit the tables. The cause is its hold, its ending or its settlement
 /// that exists already, a row that is another one, or a reason that was not foreseen: none of them goes away by
 /// itself, and a result whose settlement is refused is recorded. The rest is about the database.
-fn answer_bad(alone: Vec<Job>, error: WriteError) {
+fn reject_alone(alone: Vec<Job>, error: WriteError) {
     use rusqlite::ffi::SQLITE_CONSTRAINT_CHECK;
     tracing::error!(%error, "a change does not fit the tables");
     let verdict: fn(Cause) -> CommitError = match error.code() {
@@ -266,6 +266,7 @@ fn answer_bad(alone: Vec<Job>, error: WriteError) {
         }
         Some(TOO_BIG) => |_cause| CommitError::TooLarge,
         Some(code) if code & 0xff == CONSTRAINT => |_cause| CommitError::Collision,
+        // No code of SQLite: a statement changed another number of rows than it is for.
         None => |_cause| CommitError::Collision,
         Some(_) => CommitError::Unavailable,
     };

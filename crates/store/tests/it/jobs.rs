@@ -128,7 +128,7 @@ async fn a_verification_that_was_done_elsewhere_is_a_job_that_is_done(home: &imp
     let (store, id) = (home.store(), sample::fresh());
     let queued = start(home).await;
     let since = Some(TrailHead { seq: 7, mac: [9; 32] });
-    let mismatch = Mismatch { subject: Subject::Book, sentence: "it is torn".to_owned() };
+    let mismatch = Mismatch { subject: Subject::Ledger, sentence: "it is torn".to_owned() };
     let found = Verification {
         operations: 3,
         mismatches: vec![mismatch],

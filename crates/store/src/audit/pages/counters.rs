@@ -280,7 +280,7 @@ async fn orphans(db: &ReadTransaction, found: &mut Verification) -> Result<(), R
         let count = rows.first().map(number).transpose()?.unwrap_or(0);
         if count > 0 {
             let sentence = format!("{count} {table} belong to no API key, or can be none");
-            found.report(Subject::Book, sentence);
+            found.report(Subject::Ledger, sentence);
         }
     }
     Ok(())

@@ -176,7 +176,7 @@ async fn orphans(
     let orphans = rows.first().map(number).transpose()?.unwrap_or(0);
     if orphans > 0 {
         let rows = "transfers, results or notes of what runs or ended late";
-        found.report(Subject::Book, format!("{orphans} {rows} belong to no operation"));
+        found.report(Subject::Ledger, format!("{orphans} {rows} belong to no operation"));
     }
     Ok(())
 }
@@ -203,7 +203,7 @@ async fn late_costs(
         (absurd, "late costs are below zero, or absent where they are known"),
     ] {
         if count > 0 {
-            found.report(Subject::Book, format!("{count} {sentence}"));
+            found.report(Subject::Ledger, format!("{count} {sentence}"));
         }
     }
     Ok(())

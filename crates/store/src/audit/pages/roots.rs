@@ -31,7 +31,7 @@ pub(super) async fn check(
     let leaves = leaves(db, &LeafRows::of(&row, before.as_ref())).await?;
     let day = root::day(row.ends_at);
     let mut report = |sentence: String| {
-        found.report(Subject::Book, format!("its root {} of {day} {sentence}", row.number));
+        found.report(Subject::Ledger, format!("its root {} of {day} {sentence}", row.number));
     };
     match signed(db, &row, &options).await? {
         Err(sentence) => report(sentence),

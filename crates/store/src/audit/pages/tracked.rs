@@ -256,7 +256,7 @@ pub(super) async fn report_orphans(
     let rows = db.query(&sql, []).await?;
     let count = rows.first().map(number).transpose()?.unwrap_or(0);
     if count > 0 {
-        found.report(Subject::Book, format!("{count} {sentence}"));
+        found.report(Subject::Ledger, format!("{count} {sentence}"));
     }
     Ok(())
 }

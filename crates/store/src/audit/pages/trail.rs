@@ -53,7 +53,7 @@ pub(super) async fn check(
         let row = match TrailRow::from_cells(&mut cells) {
             Ok(row) => row,
             Err(error) => {
-                found.unreadable(Subject::Book, &error);
+                found.unreadable(Subject::Ledger, &error);
                 // The rows after it cannot be compared with what cannot be read: numbers go on.
                 head = head_of(&mut Cells::new(row)).map_err(ReadError::Row)?;
                 continue;
@@ -66,11 +66,11 @@ pub(super) async fn check(
             match options.secrets.iter().find(|secret| secret.id() == row.server_secret) {
                 Some(secret) if row.follows(head, &secret.trail_key()) => {}
                 Some(_) => found.report(
-                    Subject::Book,
+                    Subject::Ledger,
                     format!("row {} of its audit log was not written by a gateway", row.seq),
                 ),
                 None => found.report(
-                    Subject::Book,
+                    Subject::Ledger,
                     format!(
                         "row {} of its audit log was written with the server secret {}, which is not \
                          configured",
@@ -84,7 +84,7 @@ pub(super) async fn check(
         check_request(&row, &request(&mut cells), &options.secrets, found);
         if options.since.is_some_and(|since| since.seq == head.seq && since != head) {
             let sentence = format!("row {} of its audit log is another one than it was", head.seq);
-            found.report(Subject::Book, sentence);
+            found.report(Subject::Ledger, sentence);
         }
     }
     if page.len() == PAGE {
@@ -92,7 +92,7 @@ pub(super) async fn check(
     }
     if let Some(since) = options.since.filter(|since| since.seq > head.seq) {
         let sentence = format!("its audit log ends at row {}, before row {}", head.seq, since.seq);
-        found.report(Subject::Book, sentence);
+        found.report(Subject::Ledger, sentence);
     }
     check_head(db, found).await?;
     Ok(None)
@@ -268,7 +268,7 @@ fn check_request(
         Err(error) => format!("is bound to what cannot be read: {error}"),
     };
     found.report(
-        Subject::Book,
+        Subject::Ledger,
         format!("the request key of row {} of its audit log {wrong}", row.seq),
     );
 }
@@ -325,7 +325,7 @@ async fn check_head(db: &ReadTransaction, found: &mut Verification) -> Result<()
     if head != Some(last) {
         let head = head.map_or_else(|| "missing".to_owned(), |head| head.to_string());
         found.report(
-            Subject::Book,
+            Subject::Ledger,
             format!("the latest checksum of its audit log is {head}, its last row {last}"),
         );
     }

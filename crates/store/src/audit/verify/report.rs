@@ -59,7 +59,7 @@ fn line(Mismatch { subject, sentence }: &Mismatch) -> Value {
         Subject::AdminKey(id) => ("admin_key", Some(id.to_string())),
         Subject::Person(id) => ("person", Some(id.to_string())),
         Subject::Webhook(id) => ("webhook", Some(id.to_string())),
-        Subject::Book => ("book", None),
+        Subject::Ledger => ("book", None),
     };
     json!({ "subject": label, "id": id, "sentence": sentence })
 }
@@ -102,7 +102,7 @@ fn mismatch(line: Value) -> Result<Mismatch, Cause> {
         "person" => Subject::Person(id.parse()?),
         "webhook" => Subject::Webhook(id.parse()?),
         // There is one ledger, without an id.
-        "book" => Subject::Book,
+        "book" => Subject::Ledger,
         _ => return Err(Box::new(BadMember(label))),
     };
     let sentence = members.take("sentence", text)?;
@@ -147,7 +147,7 @@ mod tests {
             Subject::AdminKey(AdminKeyId::from_u128(5)),
             Subject::Person(PersonId::from_u128(6)),
             Subject::Webhook(WebhookId::from_u128(7)),
-            Subject::Book,
+            Subject::Ledger,
         ] {
             found.report(subject, "it is \"torn\"");
         }
