@@ -1,31 +1,37 @@
 //! `cargo xtask docs`: writes the documents that are made from the code. That none of them is stale is
 //! a test of the crate that each is made from.
+//!
+//! The examples that print them are built together, with the features that all crates of the workspace request: each
+//! by itself would compile its dependencies again.
 
-use std::fs;
+use std::{fs, process::Command};
 
 use anyhow::{Context, Result};
 
 use crate::{
+    gateway,
     shell::{self, print_line},
     workspace::Workspace,
 };
 
 /// A document, and the example that prints it.
-const DOCUMENTS: &[(&str, &str, &str)] = &[
-    ("docs/reference/errors.md", "holdfast-wire", "errors"),
-    ("docs/reference/configuration.md", "holdfast-config", "options"),
-    ("docs/reference/cli.md", "holdfast-cli", "commands"),
-    ("docs/reference/administration-api.md", "holdfast-admin", "api"),
-    ("docs/reference/metrics.md", "holdfast-telemetry", "metrics"),
-    ("docs/reference/traces.md", "holdfast-telemetry", "traces"),
+const DOCUMENTS: &[(&str, &str)] = &[
+    ("docs/reference/errors.md", "errors"),
+    ("docs/reference/configuration.md", "options"),
+    ("docs/reference/cli.md", "commands"),
+    ("docs/reference/administration-api.md", "api"),
+    ("docs/reference/metrics.md", "metrics"),
+    ("docs/reference/traces.md", "traces"),
 ];
 
 /// Writes all of them; true if all could be made.
 pub(crate) fn run(workspace: &Workspace) -> Result<bool> {
-    for (path, package, example) in DOCUMENTS {
-        let mut cargo = shell::cargo(&workspace.root);
-        cargo.args(["run", "--quiet", "--package", package, "--example", example]);
-        let captured = shell::capture(&mut cargo)?;
+    let examples = DOCUMENTS.iter().flat_map(|(_, example)| ["--example", *example]);
+    let arguments: Vec<&str> = ["--workspace"].into_iter().chain(examples).collect();
+    let Some(built) = gateway::build_programs(workspace, &arguments)? else { return Ok(false) };
+    for (path, example) in DOCUMENTS {
+        let mut program = Command::new(gateway::named(example, &built)?);
+        let captured = shell::capture(program.current_dir(&workspace.root))?;
         if !captured.status.success() {
             print_line(&captured.stderr)?;
             return Ok(false);

@@ -58,7 +58,7 @@ pub(crate) fn build_binary(
 ) -> Result<Option<PathBuf>> {
     let name = binary.last().context("no binary is named")?;
     let built = build_programs(workspace, &[binary, arguments].concat())?;
-    built.map(|built| named(name, built)).transpose()
+    built.map(|built| named(name, &built)).transpose()
 }
 
 /// Settings of Cargo for a binary that tests only talk to: no model checker runs these, and nobody reads their lines.
@@ -78,13 +78,13 @@ pub(crate) fn build_at(source: &Path, workspace: &Workspace) -> Result<Option<Pa
     let mut cargo = shell::cargo(source);
     cargo.arg("build").args(FOR_TESTS).args(TALKED_TO).env("CARGO_TARGET_DIR", &workspace.target);
     cargo.arg("--config").arg(workspace.root.join(".cargo/config.toml"));
-    built_programs(cargo)?.map(|built| named("holdfast", built)).transpose()
+    built_programs(cargo)?.map(|built| named("holdfast", &built)).transpose()
 }
 
 /// The program of this name.
-fn named(name: &str, built: Vec<PathBuf>) -> Result<PathBuf> {
-    let is_named = |program: &PathBuf| program.file_stem().is_some_and(|stem| stem == name);
-    built.into_iter().find(is_named).context("cargo does not say where the binary is")
+pub(crate) fn named(name: &str, built: &[PathBuf]) -> Result<PathBuf> {
+    let is_named = |program: &&PathBuf| program.file_stem().is_some_and(|stem| stem == name);
+    built.iter().find(is_named).cloned().context("cargo does not say where the binary is")
 }
 
 /// Builds the targets of these arguments of Cargo and returns the paths of their programs; `None` if one does not
