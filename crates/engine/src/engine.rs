@@ -292,7 +292,7 @@ impl Engine {
         self.statistics.flush_at_end().await;
     }
 
-    /// Completes when another process has taken this one's name: it has to drain.
+    /// Completes when another process has taken this one's name: it has to drain. Cancel safe.
     pub async fn superseded(&self) {
         self.membership.node.superseded.cancelled().await;
     }
@@ -325,7 +325,8 @@ impl Engine {
     }
 
     /// Lets running operations finish until `drain_time` ends, cuts the rest, commits every ending, and gives the
-    /// name back. True if all of them finished by themselves.
+    /// name back. True if all of them finished by themselves. Not cancel safe: a dropped drain leaves operations to the
+    /// reconcilers of others.
     pub async fn drain(&self, drain_time: Duration) -> bool {
         self.stop_admitting();
         let tasks = &self.runner.tasks;

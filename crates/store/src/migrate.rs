@@ -67,7 +67,8 @@ pub async fn up(url: &DatabaseUrl) -> Result<Vec<MigrationStatus>, SchemaError> 
     close(db, outcome).await
 }
 
-/// Takes the last migration back, with all that it created, and returns it.
+/// Takes the last migration back, with all that it created, and returns it. Not cancel safe: the connection is then
+/// left open.
 ///
 /// # Errors
 ///

@@ -86,7 +86,8 @@ pub struct Deliverer {
 debug_as!(Deliverer as it: "Deliverer({})", it.owner.name.as_str());
 
 impl Deliverer {
-    /// Delivers until `shutdown`, and ends what is under way.
+    /// Delivers until `shutdown`, and ends what is under way. Not cancel safe: the results of attempts in flight are
+    /// lost, and these deliveries are repeated after their lease.
     pub async fn run(mut self, shutdown: CancellationToken) {
         begin();
         let (mut tries, mut results) = (JoinSet::new(), TryResults::default());
