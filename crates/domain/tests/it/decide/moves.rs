@@ -41,7 +41,7 @@ const RESERVED: [(Counter, i64, Option<i64>); 4] = [
     (Counter::Concurrency, 1, Some(4)),
     (Counter::SpendDay, 100, Some(5_000)),
 ];
-const CANCELLED_OPEN: [(Counter, i64, Option<i64>); 4] = [
+const GIVEN_BACK: [(Counter, i64, Option<i64>); 4] = [
     (Counter::Requests, -1, None),
     (Counter::Tokens, -100, None),
     (Counter::Concurrency, -1, None),
