@@ -16,6 +16,32 @@
 //!
 //! Never in here: authorization of a person, which is judged before a command is made ([`role`]);
 //! the phases of an operation, which are [`mod@crate::operation`]'s.
+//!
+//! ```
+//! use holdfast_domain::admin::{
+//!     AccountAction, AccountCommand, AccountRefusal, ActorId, RequestBinding, RequestRecord,
+//!     WalletAction, WalletBounds, replay,
+//! };
+//! use holdfast_testkit::sample;
+//!
+//! let suspend = AccountCommand {
+//!     actor: ActorId::Local,
+//!     address: None,
+//!     request: RequestBinding { key: sample::fresh(), digest: [1; 32], canonical: None },
+//!     reason: Some("unpaid".to_owned()),
+//!     bounds: WalletBounds::DEFAULT,
+//!     is_after_restore: false,
+//!     action: AccountAction::Wallet(WalletAction::Suspend(sample::WALLET)),
+//! };
+//! // The transaction of the change bound the request key to this record.
+//! let record = RequestRecord { digest: [1; 32], canonical: None, things: Vec::new(), at: sample::NOW };
+//! assert!(replay(&record, &suspend, None).unwrap().replayed);
+//!
+//! // Another request with the same key changes nothing.
+//! let request = RequestBinding { digest: [2; 32], ..suspend.request };
+//! let other = AccountCommand { request, ..suspend };
+//! assert_eq!(replay(&record, &other, None), Err(AccountRefusal::RequestKeyConflict));
+//! ```
 
 mod actions;
 mod actor;

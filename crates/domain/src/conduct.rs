@@ -18,6 +18,32 @@
 //!
 //! Async without a runtime. It never spawns: the caller decides which task outlives which. No future in here is
 //! cancel safe once a claim was offered; run it on a task that is never dropped.
+//!
+//! ```
+//! use holdfast_domain::conduct::{ClaimError, ClaimOutcome, Conduct, Ending};
+//! use holdfast_testkit::{Fault, MemoryJournal, NoPause, sample};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), ClaimError> {
+//! let journal = MemoryJournal::with_funds(1_000);
+//! let conduct = Conduct { journal: &journal, pause: &NoPause, orphan_grace: None };
+//!
+//! // The answer to the first commit is lost: the same change is offered again, and the work runs once.
+//! journal.fail_next([Fault::Landed]);
+//! let claim = sample::claim().hold(100).build();
+//! let work = async |_operation| (sample::finished(20, 10), Vec::new());
+//! conduct.perform(&sample::order(&claim), work).await?;
+//!
+//! // Another task with the same key gets the stored answer. Its own work is not called.
+//! let again = sample::claim().hold(100).claim_id(sample::fresh()).build();
+//! let repeated = async |_operation| -> (Ending, Vec<_>) { unreachable!("it has run") };
+//! let outcome = conduct.perform(&sample::order(&again), repeated).await?;
+//! let ClaimOutcome::Ended(found) = outcome else { unreachable!("it has ended") };
+//! assert_eq!(found.snapshot.result, Some(sample::result("answer")));
+//! assert_eq!(journal.wallet(sample::WALLET).unwrap().available.get(), 970);
+//! # Ok(())
+//! # }
+//! ```
 
 mod clocks;
 mod concluding;
@@ -152,7 +178,9 @@ impl Conduct<'_> {
     ///
     /// # Errors
     ///
-    /// A [`ClaimError`] if the key is as it was before.
+    /// [`ClaimError::Commit`] if the store refused the claim, [`ClaimError::Load`] if it cannot be read,
+    /// [`ClaimError::LeaseLost`], [`ClaimError::LedgerRestored`] and [`ClaimError::UnknownVersion`] if this process may
+    /// not claim it now, [`ClaimError::Contended`] after 16 lost races. The key is as it was before.
     pub async fn claim(&self, offer: &ClaimOffer<'_>) -> Result<ClaimOutcome, ClaimError> {
         // Judged over an empty snapshot first: a key is new as a rule, and the commit's
         // compare-and-set is the read. Within the window of a restore the row is read, with the clock of the
@@ -233,7 +261,7 @@ impl Conduct<'_> {
     ///
     /// # Errors
     ///
-    /// A [`ClaimError`] if there was no run and the key is as it was before.
+    /// As [`Conduct::claim`]: there was no run, and the key is as it was before.
     pub async fn perform<F, R>(
         &self,
         offer: &ClaimOffer<'_>,

@@ -17,6 +17,31 @@
 //!
 //! Never in here: a driver's error type, a status code, a rule about money. Moments are the
 //! database's clock alone, and come with what was read.
+//!
+//! ```
+//! use async_trait::async_trait;
+//! use holdfast_domain::answer::{ChoiceDelta, Delta, FinishReason};
+//! use holdfast_domain::{ports::{Call, CallFailure, Provider, Sink}, usage::UsageReport};
+//!
+//! struct Canned(&'static str);
+//!
+//! #[async_trait]
+//! impl Provider for Canned {
+//!     async fn run(&self, _: &Call, sink: &mut dyn Sink) -> Result<Option<UsageReport>, CallFailure> {
+//!         // Before the first byte leaves: a call that is dropped earlier is proven not to have run.
+//!         sink.on_send();
+//!         let (content, finish) = (Some(self.0.to_owned()), Some(FinishReason::Stop));
+//!         sink.on_delta(Delta::from(vec![ChoiceDelta { content, finish, ..ChoiceDelta::default() }]));
+//!         Ok(Some(UsageReport::text(20, 10)))
+//!     }
+//! }
+//! # struct Pieces(Vec<Delta>);
+//! # impl Sink for Pieces { fn on_send(&mut self) {} fn on_delta(&mut self, it: Delta) { self.0.push(it) } }
+//! # #[tokio::main(flavor = "current_thread")] async fn main() {
+//! let (call, mut pieces) = (holdfast_testkit::sample::call("What is a hold?"), Pieces(Vec::new()));
+//! assert!(Canned("Reserved funds.").run(&call, &mut pieces).await.is_ok() && pieces.0.len() == 1);
+//! # }
+//! ```
 
 mod call;
 mod commit;
@@ -106,7 +131,10 @@ pub trait Journal: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`CommitError`], judged in the order conflict, revision of the limits, limits, funds, permanent ids.
+    /// In the order of judgement: [`CommitError::Conflict`], [`CommitError::LimitsEdited`],
+    /// [`CommitError::LimitReached`], [`CommitError::InsufficientFunds`] or [`CommitError::FundsHeld`],
+    /// [`CommitError::Collision`]. Without a judgement: [`CommitError::TooLarge`], [`CommitError::Overloaded`] and
+    /// [`CommitError::Unavailable`] changed no row; after [`CommitError::Uncertain`] offer the same change again.
     async fn commit(&self, change: Arc<Transition>) -> Result<Receipt, CommitError>;
 
     /// Operations that may be due for reaping or settling, oldest first: recorded ones, and leased ones past

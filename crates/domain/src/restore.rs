@@ -15,6 +15,34 @@
 //! a store refuses each claim that was made of a read before it.
 //!
 //! Never: a bound key that gets another answer than before; a window that ends by a process's own clock.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use holdfast_domain::Restores as _;
+//! use holdfast_domain::conduct::{ClaimError, Conduct};
+//! use holdfast_domain::restore::UnknownKeys;
+//! use holdfast_testkit::{MemoryJournal, NoPause, sample};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), holdfast_domain::ports::Unavailable> {
+//! let journal = MemoryJournal::with_funds(1_000);
+//! let day = Duration::from_secs(86_400);
+//! let restore = journal.declare(UnknownKeys::Refuse(day)).await?;
+//! assert_eq!(restore.unknown_until, restore.restored_at.after(day));
+//!
+//! // Within the window a key that the copy does not know neither runs nor is bound.
+//! let claim = sample::claim().unknown_until(Some(restore.unknown_until)).build();
+//! let conduct = Conduct { journal: &journal, pause: &NoPause, orphan_grace: None };
+//! let refused = conduct.claim(&sample::order(&claim)).await;
+//! assert!(matches!(refused, Err(ClaimError::LedgerRestored)));
+//!
+//! // The operator knows that no key was lost, and ends every window.
+//! journal.declare(UnknownKeys::Allow).await?;
+//! assert_eq!(journal.open_window().await?, None);
+//! # Ok(())
+//! # }
+//! ```
 
 use std::time::Duration;
 

@@ -100,7 +100,8 @@ pub enum BadName {
 ///
 /// # Errors
 ///
-/// A [`TextRefusal`].
+/// [`TextRefusal::Form`] for another length or blanks around it, [`TextRefusal::Character`] for a character that cannot
+/// be shown.
 pub fn bounded(text: &str, chars_max: usize) -> Result<String, TextRefusal> {
     // A text that is too long is not read to its end: composing shortens it to a fourth at most.
     let is_long = text.chars().nth(chars_max.saturating_mul(4)).is_some();
@@ -117,7 +118,7 @@ pub fn bounded(text: &str, chars_max: usize) -> Result<String, TextRefusal> {
 ///
 /// # Errors
 ///
-/// A [`BadName`].
+/// [`BadName::Characters`], [`BadName::Unprintable`] and [`BadName::LikeAnId`].
 pub fn name(text: &str) -> Result<String, BadName> {
     let name = bounded(text, NAME_CHARS_MAX).map_err(|refused| match refused {
         TextRefusal::Form => BadName::Characters,

@@ -121,7 +121,8 @@ pub fn replay(
 ///
 /// # Errors
 ///
-/// A refusal: only its event may be written. Or a fact that could not be read.
+/// [`Facts::Error`]: a [`Rejection`](crate::admin::Rejection), of which only the event may be written, or the failure
+/// of a read.
 pub async fn decide<F: Facts>(
     command: &AccountCommand,
     facts: &mut F,

@@ -10,6 +10,31 @@
 //!
 //! A row has the actor, the action, its resource, its request, the changes and the reason. Never in it: a
 //! secret, a network address (kept apart from it, for a while), the name or address of a person.
+//!
+//! ```
+//! use holdfast_domain::admin::audit::{TrailHead, TrailRow};
+//! use holdfast_domain::admin::{
+//!     AccountAction, AccountCommand, ActorId, RequestBinding, ResourceId, WalletAction, WalletBounds,
+//! };
+//! use holdfast_testkit::sample;
+//!
+//! let suspend = AccountCommand {
+//!     actor: ActorId::Local,
+//!     address: None,
+//!     request: RequestBinding { key: sample::fresh(), digest: [1; 32], canonical: None },
+//!     reason: Some("unpaid".to_owned()),
+//!     bounds: WalletBounds::DEFAULT,
+//!     is_after_restore: false,
+//!     action: AccountAction::Wallet(WalletAction::Suspend(sample::WALLET)),
+//! };
+//! let (secret, changed) = (sample::secret(), (ResourceId::Wallet(sample::WALLET), Vec::new()));
+//! let row = TrailRow::after(TrailHead::EMPTY, &suspend, changed, sample::NOW, &secret);
+//! assert!(row.follows(TrailHead::EMPTY, &secret.trail_key()));
+//!
+//! // A row that was altered no longer follows the one before it.
+//! let altered = TrailRow { reason: None, ..row };
+//! assert!(!altered.follows(TrailHead::EMPTY, &secret.trail_key()));
+//! ```
 
 use std::fmt;
 use std::str::FromStr;

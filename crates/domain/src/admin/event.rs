@@ -16,6 +16,22 @@
 //!
 //! Never in an event: a prompt, an answer, a secret. Costs, routes and nodes are the operator's, and
 //! stand in none of them either, because a wallet's holder reads its events.
+//!
+//! ```
+//! use holdfast_domain::Micros;
+//! use holdfast_domain::admin::event::{EventKind, LowBalance};
+//! use holdfast_testkit::sample;
+//!
+//! let [available, threshold] = [90, 100].map(Micros::new);
+//! let low = LowBalance { wallet: sample::WALLET, available, held: Micros::ZERO, threshold };
+//! // The charge that takes the sum below the threshold has an event; the next charge has none.
+//! let operation = [7; 16];
+//! let event = low.event([Micros::new(120), Micros::ZERO], operation).unwrap();
+//! assert_eq!(event.kind, EventKind::WalletLow);
+//! assert_eq!(low.event([Micros::new(95), Micros::ZERO], operation), None);
+//! // Its id is derived of its cause: reported twice, it is one row.
+//! assert_eq!(low.event([Micros::new(120), Micros::ZERO], operation).unwrap().id, event.id);
+//! ```
 
 mod interest;
 mod new_event;

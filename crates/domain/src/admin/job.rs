@@ -17,6 +17,16 @@
 //!
 //! Leases are compared with the database's clock alone, and carry liveness only: an owner whose lease
 //! was taken over keeps no step any more.
+//!
+//! ```
+//! use holdfast_domain::admin::job::{JobEnding, JobState, JobStep};
+//!
+//! // Before its first page a job has neither a place to go on from nor a report.
+//! let begin = JobStep::default();
+//! assert_eq!((begin.done, begin.place, begin.report), (0, None, None));
+//! assert_eq!(JobEnding::Failed.state(), JobState::Failed);
+//! assert_eq!(JobState::Failed.label(), "failed");
+//! ```
 
 use crate::admin::audit::TrailHead;
 pub use crate::admin::job_state::JobState;

@@ -15,6 +15,18 @@
 //! the balance of a wallet, which each operation moves) is applied to [`ROWS_READ_MAX`] rows a page,
 //! to [`SCATTERED_ROWS_READ_MAX`] operations of one wallet or API key: such a page may have few rows
 //! or none, and a next one nevertheless.
+//!
+//! ```
+//! use holdfast_domain::admin::listing::{Page, PageCursor};
+//!
+//! // Three rows were read for a page of two: the third one shows that there are more.
+//! let rows = [(4, "d"), (3, "c"), (2, "b")].map(|(seq, name)| (PageCursor(seq), name));
+//! let page = Page::of(rows.to_vec(), 2);
+//! assert_eq!((page.rows.as_slice(), page.next), (["d", "c"].as_slice(), Some(PageCursor(3))));
+//! // A page that may have one byte ends early, and the next one begins with the row that did not fit.
+//! let page = page.within(1, |name| name.len());
+//! assert_eq!((page.rows, page.next), (vec!["d"], Some(PageCursor(4))));
+//! ```
 
 use crate::admin::audit::TrailRow;
 use crate::admin::{

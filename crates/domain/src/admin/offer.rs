@@ -2,6 +2,27 @@
 //! as this process has seen it. Other processes have breakers of their own, and may see it otherwise.
 //!
 //! None of it is in a book. Never in here: a key, an address or an account of a provider.
+//!
+//! ```
+//! use holdfast_domain::admin::offer::{ModelOffer, Offers, RouteHealth, RouteOffer};
+//! use holdfast_domain::model::Contract;
+//! use holdfast_testkit::sample;
+//!
+//! #[derive(Debug)]
+//! struct OneModel(RouteOffer);
+//!
+//! impl Offers for OneModel {
+//!     fn models(&self) -> Vec<ModelOffer> {
+//!         let contract = Contract::new(sample::model(), 1, 128_000, 4_096);
+//!         vec![ModelOffer { contract, routes: vec![self.0.clone()] }]
+//!     }
+//! }
+//!
+//! let (name, health) = ("sim/sample".to_owned(), RouteHealth::Well);
+//! let (concurrency, cost, cools_for) = (Some(8), None, None);
+//! let route = RouteOffer { name, priority: 0, weight: 1, concurrency, in_flight: 0, health, cost, cools_for };
+//! assert_eq!(OneModel(route).models()[0].routes[0].health.label(), "well");
+//! ```
 
 use std::fmt;
 use std::sync::Arc;

@@ -15,6 +15,36 @@
 //! | [`Endpoints`] | judges the addresses of receivers |
 //!
 //! The rules of [`crate::ports`] hold here as well. Never in here: a rule about money.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use async_trait::async_trait;
+//! use holdfast_domain::admin::Endpoints;
+//! use holdfast_domain::admin::webhook::{Endpoint, Origin, TryResult};
+//!
+//! /// Reaches only the receivers that the operator has listed.
+//! struct Listed(Arc<[Origin]>);
+//!
+//! #[async_trait]
+//! impl Endpoints for Listed {
+//!     fn allowed(&self) -> Arc<[Origin]> {
+//!         Arc::clone(&self.0)
+//!     }
+//!
+//!     async fn check(&self, endpoint: &Endpoint) -> Result<(), TryResult> {
+//!         let is_listed = self.0.contains(endpoint.origin());
+//!         if is_listed { Ok(()) } else { Err(TryResult::AddressRefused) }
+//!     }
+//! }
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let listed = Listed([Origin::of_url("http://10.0.0.7:8080")?].into());
+//! let outside = Endpoint::parse("https://example.com/hook", &listed.allowed())?;
+//! assert_eq!(listed.check(&outside).await, Err(TryResult::AddressRefused));
+//! # Ok(())
+//! # }
+//! ```
 
 mod administration;
 mod directory;

@@ -3,6 +3,28 @@
 //!
 //! A holder's report has only what its holder paid for, and no part of the operator's: no route, no cost, no
 //! margin. The ports read; permissions and bounds are the caller's.
+//!
+//! ```
+//! use holdfast_domain::Micros;
+//! use holdfast_domain::admin::report::{GroupBy, Grouping, Totals};
+//!
+//! let micros = Micros::new;
+//! let priced = Totals {
+//!     completed: 2,
+//!     charge: micros(300),
+//!     costed: 2,
+//!     provider_cost: micros(190),
+//!     margin: micros(110),
+//!     ..Totals::NOTHING
+//! };
+//! let unpriced = Totals { completed: 1, charge: micros(50), ..Totals::NOTHING };
+//! let all = priced.plus(&unpriced);
+//! assert_eq!((all.completed, all.charge), (3, micros(350)));
+//! // An unknown cost is no cost of zero: the margin is that of the two operations with a known cost.
+//! assert_eq!((all.costed, all.known().unwrap().margin), (2, micros(110)));
+//! assert_eq!(unpriced.known(), None);
+//! assert_eq!(Grouping::by_both(GroupBy::Day, GroupBy::Day), None);
+//! ```
 
 mod export;
 mod statement;

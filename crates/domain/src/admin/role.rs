@@ -1,10 +1,24 @@
-//! Roles: which use case whom is open to, and for which wallets. One table, [`UseCase::roles`].
+//! Roles: the use cases that are open to each, and the wallets that it is for. One table, [`UseCase::roles`].
 //!
 //! A role gives a set of (use case, wallet or all). An actor grants only rights that they have: a key is issued
 //! by an actor with every use case of its role ([`Role::may_grant`]).
 //!
-//! Never in here: a door. The endpoints and commands of a use case stand beside this table in
-//! `holdfast-accounts`, and a test compares all of them.
+//! Never in here: an interface. `holdfast-accounts` has the endpoints and commands of each use case, and a test
+//! compares them with this table.
+//!
+//! ```
+//! use holdfast_domain::WalletId;
+//! use holdfast_domain::admin::role::{Reach, Role, UseCase};
+//!
+//! assert!(Role::Support.may(UseCase::PostingRefund));
+//! assert!(!Role::Support.may(UseCase::PostingDeposit));
+//! // A right can be granted only by an actor that has it.
+//! assert!(Role::Owner.may_grant(Role::Support));
+//! assert!(!Role::Support.may_grant(Role::Finance));
+//! // To a holder other wallets do not exist.
+//! let [own, other] = [1, 2].map(WalletId::from_u128);
+//! assert!(Reach::Wallet(own).covers(own) && !Reach::Wallet(own).covers(other));
+//! ```
 
 use std::fmt;
 

@@ -2,6 +2,17 @@
 //!
 //! A match is a candidate: the use cases judge whether the caller may read it. So a match names its wallet, and
 //! no other part of the resource.
+//!
+//! ```
+//! use holdfast_domain::WalletId;
+//! use holdfast_domain::admin::search::IdPrefix;
+//!
+//! let prefix = IdPrefix::parse("0192f0c1-5b").unwrap();
+//! let id = "0192f0c1-5b7d-7c3e-9a51-0f8e6d2b4c11".parse::<WalletId>()?.to_bytes();
+//! assert!((prefix.first()..=prefix.last()).contains(&id));
+//! assert!(IdPrefix::parse("0192f").is_none(), "five digits would match by chance");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use super::ResourceId;
 use crate::WalletId;

@@ -90,7 +90,8 @@ pub enum Refusal {
 ///
 /// # Errors
 ///
-/// A [`Refusal`] if the event has no effect.
+/// A [`Refusal`] if the event has no effect: its variant is the reason, [`Refusal::Missing`] for any event but a claim
+/// without a row.
 ///
 /// # Panics
 ///

@@ -6,6 +6,15 @@
 //!
 //! A key that runs into its rate limit a thousand times an hour still shows why its one request for a missing
 //! model failed. The rows of a key are bounded by the number of codes, for any number of requests.
+//!
+//! ```
+//! use holdfast_domain::statistics::ring::{NEWEST, Slot, place};
+//!
+//! let rare = Slot { number: 0, code: "model_not_found".to_owned() };
+//! let change = place(&[rare], &["rate_limit_exceeded"; 250]);
+//! // The newest 100 are listed, and the one request with another code stays.
+//! assert_eq!((change.placed.len(), change.freed), (NEWEST, Vec::new()));
+//! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 

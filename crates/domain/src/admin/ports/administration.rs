@@ -35,7 +35,8 @@ pub trait Administration: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`CommandError`].
+    /// [`CommandError::Refused`] for a command that the rules refuse, [`CommandError::Unavailable`] if no row was
+    /// changed, and [`CommandError::Uncertain`] if the answer to the commit was lost.
     async fn administer(
         &self,
         command: &AccountCommand,
@@ -47,7 +48,7 @@ pub trait Administration: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A [`CommandError`].
+    /// [`CommandError::Refused`] and [`CommandError::Unavailable`], as [`Administration::administer`].
     async fn rehearse(
         &self,
         command: &AccountCommand,

@@ -124,6 +124,7 @@ pub trait Endpoints: Send + Sync {
     ///
     /// # Errors
     ///
-    /// The result that a try would have.
+    /// The [`TryResult`] of an attempt that would end before a connection, such as [`TryResult::HostNotFound`] and
+    /// [`TryResult::AddressRefused`].
     async fn check(&self, endpoint: &Endpoint) -> Result<(), TryResult>;
 }

@@ -78,7 +78,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// The first mistake of the URL, with the correction.
+    /// [`BadEndpoint`], by the first mistake of the URL: [`BadEndpoint::Scheme`], [`BadEndpoint::Port`] and
+    /// [`BadEndpoint::Address`] do not apply to an origin that is listed.
     pub fn parse(url: &str, allow: &[Origin]) -> Result<Self, BadEndpoint> {
         if url.len() > Self::LEN_MAX {
             return Err(BadEndpoint::TooLong);

@@ -99,7 +99,7 @@ impl Origin {
     ///
     /// # Errors
     ///
-    /// A [`BadOrigin`] if the URL begins with none.
+    /// [`BadOrigin`], by the first part of the URL that is none of an origin.
     pub fn of_url(url: &str) -> Result<Self, BadOrigin> {
         Self::split(url).map(|(origin, _rest)| origin)
     }
