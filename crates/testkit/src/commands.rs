@@ -6,6 +6,24 @@
 //!
 //! A store with the port of administration does a command of the actor `local` under a fresh request key. A journal
 //! that has no such port does the actions that its laws need, in its own way.
+//!
+//! ```
+//! use holdfast_domain::admin::{AccountRefusal, CommandError};
+//! use holdfast_testkit::{Commands as _, MemoryJournal, sample};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), CommandError> {
+//! let journal = MemoryJournal::new();
+//! let [acme, other] = [sample::fresh(), sample::fresh()];
+//! journal.create_wallet(acme, "acme", sample::usd()).await?;
+//! assert_eq!(journal.wallet(acme).unwrap().available.get(), 0);
+//!
+//! // A name is taken once, and a refusal leaves no trace.
+//! assert!(journal.create_wallet(other, "acme", sample::usd()).await.is_err());
+//! assert_eq!(journal.wallet(other), None);
+//! # Ok(())
+//! # }
+//! ```
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;

@@ -1,4 +1,21 @@
 //! Waits for many futures at once, without a runtime: each is polled whenever one of them wakes.
+//!
+//! ```
+//! use holdfast_domain::Journal as _;
+//! use holdfast_testkit::{MemoryJournal, join_all, sample};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! // Ten claims of 60 micros race for a wallet of 100: one of them gets its hold.
+//! let journal = MemoryJournal::with_funds(100);
+//! let claims = (0..10).map(|n| {
+//!     let claim = sample::claim().request_key(sample::request_key(n)).hold(60).build();
+//!     journal.commit(sample::admission(&claim))
+//! });
+//! let outcomes = join_all(claims).await;
+//! assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+//! # }
+//! ```
 
 use std::future::poll_fn;
 use std::pin::Pin;

@@ -15,6 +15,20 @@
 //! The laws know no clock but the store's, sleep nowhere, and need a fresh store each. A law that
 //! holds among concurrent calls joins them on one task: a store with threads of its own races them.
 //! Each law is itself tested: a journal that is broken on purpose must fail it.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! // While a store is written: one law by its name.
+//! laws::money::balances_are_the_sums_of_their_transfers(&MemoryJournal::new()).await;
+//! # }
+//! ```
 
 pub mod claims;
 pub mod counters;

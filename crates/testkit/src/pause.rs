@@ -1,4 +1,24 @@
 //! Pause between two offers, for tests that need no wait.
+//!
+//! ```
+//! use std::cell::RefCell;
+//!
+//! use holdfast_domain::ports::Pause as _;
+//! use holdfast_testkit::{NoPause, join_all};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let order = RefCell::new(Vec::new());
+//! let tasks = ["waits", "works"].map(async |task| {
+//!     if task == "waits" {
+//!         NoPause.pause(1).await;
+//!     }
+//!     order.borrow_mut().push(task);
+//! });
+//! join_all(tasks).await;
+//! assert_eq!(order.into_inner(), ["works", "waits"]);
+//! # }
+//! ```
 
 use async_trait::async_trait;
 use holdfast_domain::ports::Pause;

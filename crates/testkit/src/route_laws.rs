@@ -1,5 +1,18 @@
 //! Laws of the statistics of routes: additions add up, the newest failures stay, and breakers go with their lease.
 //! A store runs them through its own tests, because not every journal keeps statistics.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, route_laws};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! route_laws::attempts_add_up(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a law that fails panics")]
 
 use std::sync::Arc;

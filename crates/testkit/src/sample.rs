@@ -4,6 +4,20 @@
 //! Numbers are chosen to be read: a hold of 100, a micro a token, a lease of 15 s from [`NOW`]. A builder
 //! varies one field of a claim by its name, so that a test names its subject and no more. Bindings are hashes
 //! of a text and its terms: equal texts are one request, as in production, without a request to normalize.
+//!
+//! # Panics
+//!
+//! A function panics on an argument that is not valid: a name, a number of tokens or a price beyond its bounds.
+//!
+//! ```
+//! use holdfast_testkit::sample;
+//!
+//! let first = sample::claim().hold(250).build();
+//! assert_eq!((first.hold.get(), first.tokens), (250, 100));
+//! // Equal texts are one request; another text is another one.
+//! assert_eq!(sample::claim().request("hello").build().binding, first.binding);
+//! assert_ne!(sample::claim().request("hi").build().binding, first.binding);
+//! ```
 #![expect(
     clippy::unwrap_used,
     reason = "fixed texts and tests' own numbers: a bad one is the test's bug"

@@ -6,6 +6,19 @@
 //!
 //! Each law runs against the fake and both databases, through the ports alone: it may not know how a store keeps its
 //! promise, only that it does.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws::claims};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! claims::a_claim_is_exclusive_among_concurrent_offers(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;

@@ -6,6 +6,19 @@
 //! generation alone.
 //!
 //! Stores have clocks of their own, so a law that a minute's turn would spoil runs again.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws::counters};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! counters::a_bound_holds_among_concurrent_claims(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;

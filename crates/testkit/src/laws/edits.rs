@@ -6,6 +6,19 @@
 //!
 //! The second law walks through random histories of claims, endings, edits and turns of the clock, and compares each
 //! counter after every step. The seeds are fixed, so that a failure repeats.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws::edits};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! edits::a_claim_by_limits_of_before_an_edit_is_refused(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::time::Duration;

@@ -7,6 +7,19 @@
 //! two tasks and two charges.
 //!
 //! [`Transition::apply`]: holdfast_domain::operation::Transition::apply
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws::endings};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! endings::concurrent_endings_settle_once(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;

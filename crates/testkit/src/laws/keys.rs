@@ -4,6 +4,19 @@
 //! Names and ids are taken once, also by calls that race. A revocation is for good. A rotation adds
 //! a credential and dates the end of the others, never later than they ended already. A price
 //! version keeps its numbers: other ones under its name are refused, in a pin as in a claim.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws::keys};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! keys::a_revoked_key_stays_revoked(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;

@@ -4,6 +4,19 @@
 //! not hold beside the holds that may come back to it, no amount is taken that is not available, and the
 //! refunds of an operation stay within its captured charge. After any history, also one of refusals, each
 //! balance is the sum of its transfers and no money came from nowhere.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws::money};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! money::a_deposit_is_posted_once(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use holdfast_domain::admin::AccountRefusal;

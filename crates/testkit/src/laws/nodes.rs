@@ -2,6 +2,19 @@
 //!
 //! A name belongs to one incarnation at a time. A start takes a free or an expired one, a heartbeat renews only
 //! its own row, and a superseded incarnation stays so.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws::nodes};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! nodes::one_of_many_starts_takes_an_expired_name(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a law that fails panics")]
 
 use std::time::Duration;

@@ -2,6 +2,19 @@
 //!
 //! Additions of several processes add up, also those that race. A ring has the newest requests of its API key and the
 //! newest of each code; counts have all. A purge takes old hours and leaves the rings.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws::refusals};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! refusals::additions_of_processes_add_up(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::collections::{BTreeMap, BTreeSet};

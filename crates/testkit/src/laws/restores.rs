@@ -2,6 +2,19 @@
 //!
 //! An API key that was issued after the restore has no lost request key, and runs at once. A known key gets its answer.
 //! A claim that was made before the restore is refused by the store itself, on whatever node it was made.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws::restores};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! restores::no_unknown_key_runs_within_a_window(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::time::Duration;

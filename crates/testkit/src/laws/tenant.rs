@@ -4,6 +4,26 @@
 //! All names and ids are fresh, so that no law needs another's rows. [`Tenant::step`] is the work of most laws:
 //! it commits a judged event and compares row, result, wallet and ledger with the change. A law that only reads
 //! what it wrote would not see other writes of a store.
+//!
+//! # Panics
+//!
+//! A tenant panics if a port fails, or if a store writes other rows than a change predicts.
+//!
+//! ```
+//! use holdfast_testkit::MemoryJournal;
+//! use holdfast_testkit::laws::tenant::{Tenant, finish};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! // A law of one's own: an operation of 30 micros, and what it leaves of the wallet.
+//! let journal = MemoryJournal::new();
+//! let tenant = Tenant::new(&journal, 1_000).await;
+//! let operation = tenant.admit(&tenant.claim().hold(100).build()).await;
+//! assert_eq!(tenant.balances().await, (900, 100));
+//! tenant.step(operation.id, finish(&operation, 20, 10)).await;
+//! assert_eq!(tenant.balances().await, (970, 0));
+//! # }
+//! ```
 #![expect(clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::sync::Arc;

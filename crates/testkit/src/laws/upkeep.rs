@@ -3,6 +3,19 @@
 //! An operation that is due and not listed would keep its hold for ever; one that is listed and not due costs a
 //! read, for it is judged before a row is written. A purge takes only sealed content, and never that of an
 //! unsettled operation.
+//!
+//! # Panics
+//!
+//! A law panics on a store that breaks it, or whose port fails.
+//!
+//! ```
+//! use holdfast_testkit::{MemoryJournal, laws::upkeep};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! upkeep::due_are_the_recorded_and_the_orphaned(&MemoryJournal::new()).await;
+//! # }
+//! ```
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a law that fails panics")]
 
 use std::collections::BTreeSet;
