@@ -47,7 +47,8 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// An [`AccountError`].
+    /// [`AccountError::Name`] for a name that cannot be shown or is taken for an id, and
+    /// [`AccountError::Command`] if the command is refused, or the store does not work.
     pub async fn create_wallet(
         &self,
         key: CommandKey,
@@ -72,7 +73,7 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// An [`AccountError`].
+    /// As [`Self::create_wallet`].
     pub async fn issue_key(
         &self,
         key: CommandKey,
@@ -110,7 +111,8 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// An [`AccountError`].
+    /// [`AccountError::Amount`] for an amount that is not above zero, and
+    /// [`AccountError::Command`] if the command is refused, or the store does not work.
     pub async fn deposit(
         &self,
         key: CommandKey,

@@ -21,6 +21,35 @@
 //! | ends, once every sale has ended | [`Holdfast::close`] |
 //!
 //! `tests/examples/thumbnails` is a whole service. Not in here: HTTP, callers' secrets, retries of the work.
+//!
+//! ```
+//! use holdfast_domain::usage::Meters;
+//! use holdfast_domain::{CommandKey, Currency, Micros, RequestKey};
+//! use holdfast_embed::{DatabaseUrl, Holdfast, Price, Sale, SaleKey, ServerSecret, Work};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let url = DatabaseUrl::parse(&format!("sqlite://{}/shop.db", folder.path().display()))?;
+//! let shop = Holdfast::open(&url, ServerSecret::new(b"at least sixteen bytes")?).await?;
+//! let wallet = shop.create_wallet(CommandKey::from_u128(1), "acme", Currency::USD).await?;
+//! let api_key = shop.issue_key(CommandKey::from_u128(2), wallet, "app", Default::default()).await?.id;
+//! shop.deposit(CommandKey::from_u128(3), wallet, "10.00".parse()?).await?;
+//!
+//! let price = Price::each("shop/thumbnail", Currency::USD, "2026-11-01", "0.002".parse()?)?;
+//! let request_key = "5d0f3a52-8a8e-4a0a-9d56-0c5b1f1d2a11".parse::<RequestKey>()?;
+//! let key = SaleKey { api_key, request_key };
+//! let work = || async { Work::Done { meters: Meters::thing(), answer: b"a cat".to_vec() } };
+//! // The same request twice: the work runs once, and is charged once.
+//! for is_new in [true, false] {
+//!     let sale = shop.sell(key, b"cat.png", &price, Micros::new(2_000), work).await?;
+//!     let (answer, charge) = (Some(b"a cat".to_vec()), Micros::new(2_000));
+//!     assert_eq!(sale, Sale::Sold { answer, charge, is_new });
+//! }
+//! shop.close().await?;
+//! # Ok(())
+//! # }
+//! ```
 #![warn(missing_docs)]
 
 mod accounts;
@@ -114,7 +143,9 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// A [`StartError`].
+    /// [`StartError::Lock`] if another process serves the file, [`StartError::Schema`] for a database of another program
+    /// or release, [`StartError::Open`] and [`StartError::Unavailable`] if it does not work, and
+    /// [`StartError::NameTaken`] if another process has the name of this one.
     pub async fn open(url: &DatabaseUrl, secret: ServerSecret) -> Result<Self, StartError> {
         Self::open_with(url, secret, Options::default()).await
     }
@@ -123,7 +154,7 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// A [`StartError`].
+    /// As [`Self::open`].
     pub async fn open_with(
         url: &DatabaseUrl,
         secret: ServerSecret,

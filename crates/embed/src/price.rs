@@ -29,11 +29,12 @@ pub enum BadPrice {
 }
 
 impl Price {
-    /// A price per unit.
+    /// A price per unit: `rate` micros for each.
     ///
     /// # Errors
     ///
-    /// [`BadPrice`] for another product or rate than there can be.
+    /// [`BadPrice::Product`] for a product without a publisher, [`BadPrice::NegativeRate`] and [`BadPrice::Rate`] for a
+    /// rate that cannot be charged.
     pub fn each(
         product: &str,
         currency: Currency,
@@ -43,11 +44,11 @@ impl Price {
         Self::of(product, (currency, effective_from), (MeterKind::THING, rate))
     }
 
-    /// A price for a million units: seconds, bytes or pages.
+    /// A price of `rate` micros per million units: seconds, bytes or pages.
     ///
     /// # Errors
     ///
-    /// [`BadPrice`] for another product or rate than there can be.
+    /// As [`Self::each`].
     pub fn per_million(
         product: &str,
         currency: Currency,

@@ -164,7 +164,11 @@ impl Holdfast {
     ///
     /// # Errors
     ///
-    /// A [`SellError`].
+    /// [`SellError::Key`], [`SellError::Wallet`] and [`SellError::Product`] if the API key, its wallet or its allow-list
+    /// forbids the sale, [`SellError::Currency`], [`SellError::Hold`] and [`SellError::Price`] for an amount that cannot
+    /// be charged, [`SellError::Claim`] without funds, above a limit or within the window of a restore,
+    /// [`SellError::NoLease`] and [`SellError::Unavailable`] if this process or the store cannot sell now. None of them
+    /// ran the work. [`SellError::Task`] if the sale itself broke off: repeat the request to read what became of it.
     #[expect(clippy::too_many_arguments, reason = "a sale has five parts, and each is one")]
     pub fn sell<W, F>(
         &self,

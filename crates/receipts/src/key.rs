@@ -126,7 +126,8 @@ impl Signer {
     ///
     /// # Errors
     ///
-    /// A [`SignError`] if the document has no canonical form, or the cipher fails.
+    /// [`SignError::Document`] for a document without a canonical form, [`SignError::Signature`] and
+    /// [`SignError::PublicKey`] if the cipher fails.
     pub fn sign(&self, kind: DocumentKind, document: Value) -> Result<Value, SignError> {
         let message = message(kind, &document).map_err(SignError::Document)?;
         let signature = self.pair.try_sign(&message).map_err(SignError::Signature)?;

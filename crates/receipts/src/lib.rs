@@ -14,6 +14,26 @@
 //!
 //! Pure functions of rows: signing is on request, and a completion never calls this crate. A document
 //! never has the provider, the prompt or the answer, and no secret.
+//!
+//! ```
+//! use holdfast_receipts::DocumentKind;
+//! use holdfast_receipts::key::Signer;
+//! use holdfast_receipts::verification::TrustedKeys;
+//! use serde_json::json;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let secret = holdfast_domain::secret::ServerSecret::new(b"at least sixteen bytes")?;
+//! let signer = Signer::new(&secret.receipt_key(), &[], &[])?;
+//! let mut file = signer.sign(DocumentKind::Receipt, json!({ "charge": { "charge_micros": "42" } }))?;
+//!
+//! // A customer has the file and the public keys, and no connection.
+//! let keys = TrustedKeys::parse(signer.keys_document().to_string().as_bytes())?;
+//! assert!(keys.verify(DocumentKind::Receipt, &file).is_ok());
+//! file["receipt"]["charge"]["charge_micros"] = json!("41");
+//! assert!(keys.verify(DocumentKind::Receipt, &file).is_err());
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod canonical;
 pub mod charge;

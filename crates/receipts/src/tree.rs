@@ -7,6 +7,17 @@
 //! The two prefixes keep a node from being taken for a leaf. A list of `n` leaves is split at the largest power of two
 //! below `n`. The tree is known by its leaves' hashes, of 32 bytes each: a million rows of a day are 32 MB for the time
 //! of a proof.
+//!
+//! ```
+//! use holdfast_receipts::tree::{TreeHash, proof, root, root_of_proof};
+//!
+//! let leaves = ["a", "b", "c", "d", "e"].map(|row| TreeHash::leaf(row.as_bytes()));
+//! // The way from the third of five leaves to the root has three hashes beside it.
+//! let path = proof(&leaves, 2).unwrap();
+//! assert_eq!(path.len(), 3);
+//! assert_eq!(root_of_proof(leaves[2], (2, 5), &path), Some(root(&leaves)));
+//! assert_ne!(root_of_proof(leaves[3], (2, 5), &path), Some(root(&leaves)));
+//! ```
 
 use aws_lc_rs::digest::{SHA256, digest};
 

@@ -56,7 +56,7 @@ impl TrustedKeys {
     ///
     /// # Errors
     ///
-    /// [`BadKeys`] for anything else.
+    /// [`BadKeys::Json`], [`BadKeys::Shape`] or [`BadKeys::Key`] for anything else.
     pub fn parse(text: &[u8]) -> Result<Self, BadKeys> {
         let file: Value = serde_json::from_slice(text).map_err(BadKeys::Json)?;
         let keys = file.get("keys").and_then(Value::as_array).ok_or(BadKeys::Shape)?;
@@ -78,7 +78,10 @@ impl TrustedKeys {
     ///
     /// # Errors
     ///
-    /// A [`VerificationError`] if it is not.
+    /// [`VerificationError::Shape`] for JSON of another shape, [`VerificationError::Algorithm`] and
+    /// [`VerificationError::UnknownKey`] for a signature that these keys cannot have made,
+    /// [`VerificationError::Document`] for a value that is never signed, and [`VerificationError::Signature`] if the
+    /// document was changed.
     pub fn verify<'a>(
         &self,
         kind: DocumentKind,
@@ -119,7 +122,8 @@ pub enum InclusionError {
 ///
 /// # Errors
 ///
-/// [`InclusionError`] if it does not lead there.
+/// [`InclusionError::Member`] and [`InclusionError::Charge`] for a malformed file, [`InclusionError::OtherRoot`] if the
+/// proof does not lead there.
 pub fn check_inclusion(receipt: &Value, root: &Value, file: &Value) -> Result<(), InclusionError> {
     let charge = receipt.get("charge").ok_or(InclusionError::Member("charge"))?;
     let leaf = root::charge_leaf(charge).map_err(InclusionError::Charge)?;

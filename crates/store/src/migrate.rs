@@ -16,6 +16,25 @@
 //! A file is recognised by its application id, the schema of a server by that table: other tables without it belong
 //! to another program and stay as they are. `down` must never delete rows without the operator's consent, nor the
 //! tables of a node whose lease is live. Waits for writers end after `BUSY`.
+//!
+//! ```
+//! use holdfast_store::migrate::{self, IfFilled};
+//! use holdfast_store::{DatabaseUrl, SchemaError};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let url = DatabaseUrl::parse(&format!("sqlite://{}/ledger.db", folder.path().display()))?;
+//! assert!(matches!(migrate::down(&url, IfFilled::Refuse).await, Err(SchemaError::Missing(_))));
+//!
+//! let applied = migrate::up(&url).await?;
+//! assert!(!applied.is_empty() && migrate::up(&url).await?.is_empty());
+//! // The newest migration is undone, and applied again.
+//! let undone = migrate::down(&url, IfFilled::Refuse).await?;
+//! assert_eq!(migrate::up(&url).await?[0].version, undone.version);
+//! # Ok(())
+//! # }
+//! ```
 
 #[cfg(all(feature = "sqlite", feature = "postgres"))]
 pub mod copy;

@@ -19,6 +19,20 @@
 //!
 //! It never repairs, and never stops at the first mismatch: the first `LISTED_MAX` are listed, more are counted, so
 //! that an audit of any ledger fits into memory.
+//!
+//! ```
+//! use holdfast_store::verify::{Mismatch, Subject, Verification};
+//!
+//! let page = |wallets, sentence: Option<&str>| Verification {
+//!     wallets,
+//!     mismatches: sentence.map(|it| Mismatch { subject: Subject::Book, sentence: it.into() }).into_iter().collect(),
+//!     ..Verification::default()
+//! };
+//! let mut audit = page(2, None);
+//! assert!(audit.is_clean());
+//! audit.add(page(1, Some("its transfers 7 to 9 are missing")));
+//! assert_eq!((audit.wallets, audit.mismatches.len(), audit.is_clean()), (3, 1, false));
+//! ```
 
 pub(crate) mod counters;
 mod report;

@@ -76,7 +76,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// The store is unavailable.
+    /// [`Unavailable`] if the database cannot be read.
     pub async fn api_key_at_revision(
         &self,
         id: ApiKeyId,

@@ -15,6 +15,24 @@
 //!
 //! A copy that is to be served is marked as a restore before it gets its name: no process ever serves one without the
 //! mark.
+//!
+//! ```
+//! use holdfast_store::{DatabaseUrl, backup, migrate};
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let [ledger, copy] = ["ledger.db", "copy.db"].map(|name| folder.path().join(name));
+//! migrate::up(&DatabaseUrl::parse(&format!("sqlite://{}", ledger.display()))?).await?;
+//!
+//! let report = backup::copy(&ledger, &copy, |_done, _of| {}).await?;
+//! assert_eq!(report.bytes, std::fs::metadata(&copy)?.len());
+//! // A copy is never written over a file.
+//! let again = backup::copy(&ledger, &copy, |_done, _of| {}).await;
+//! assert!(matches!(again, Err(backup::CopyError::Exists(_))));
+//! # Ok(())
+//! # }
+//! ```
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -115,7 +133,7 @@ pub async fn copy(
 ///
 /// # Errors
 ///
-/// As those of [`copy`], or if the copy cannot be marked.
+/// As [`copy`], and [`CopyError::Mark`] if the copy cannot be marked.
 pub async fn restore(
     from: &Path,
     to: &Path,

@@ -96,7 +96,9 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// A [`SignRootError`] if the root was not signed; the next call tries again.
+    /// [`SignRootError::Unavailable`] if the database does not work, [`SignRootError::Unreadable`] and
+    /// [`SignRootError::Previous`] for a damaged row or root, [`SignRootError::Form`] and [`SignRootError::Sign`] if a
+    /// document cannot be signed. No root is written; the next call tries again.
     pub async fn sign_root(&self, signer: &Signer) -> Result<bool, SignRootError> {
         self.sign_root_within(signer, RootBounds::DAYS).await
     }
