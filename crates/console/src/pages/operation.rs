@@ -70,7 +70,12 @@ fn facts(record: &OperationRecord, names: &Names<'_>, visitor: &Visitor) -> Fact
     let money = |amount| Cell::money(amount, currency);
     let refunded = if record.refunded > Micros::ZERO && visitor.may(UseCase::PostingRead) {
         let sum = crate::kit::cell::money(record.refunded, currency);
-        Cell::link(sum, posting::refunds_address(operation))
+        Cell::link(sum, format!(
+            "{}&{}={}",
+            posting::address(posting::REFUND, operation.wallet),
+            posting::OPERATION,
+            operation.id
+        ))
     } else {
         money(record.refunded)
     };

@@ -146,14 +146,14 @@ fn running_address(wallet: WalletId) -> String {
 
 async fn deposits(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {
     let wallet = &record.wallet;
-    let list = PostingList::Deposits;
-    let filter = PostingFilter { list, wallet: Some(wallet.id), operation: None };
+    let (list, operation) = (PostingList::Deposits, None);
+    let filter = PostingFilter { list, wallet: Some(wallet.id), operation };
     let listed = visit.accounts().postings(visit.principal(), filter, LATEST).await?;
-    let base = format!("/wallets/{}", wallet.id);
-    Ok(posting::table(filter.list, "Latest deposits", &listed.rows, wallet.currency)
-        .link(Link::new("All deposits", format!("{base}/deposits")))
-        .link(Link::new("Adjustments", format!("{base}/adjustments")))
-        .link(Link::new("Refunds", format!("{base}/refunds"))))
+    let payments = |kind| posting::address(kind, wallet.id);
+    Ok(posting::deposits(wallet, &listed.rows)
+        .link(Link::new("All deposits", payments(posting::DEPOSIT)))
+        .link(Link::new("Adjustments", payments(posting::ADJUSTMENT)))
+        .link(Link::new("Refunds", payments(posting::REFUND))))
 }
 
 async fn api_keys(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure> {

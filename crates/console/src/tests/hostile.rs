@@ -380,8 +380,7 @@ async fn markup_in_every_field_is_text_on_every_page() {
     for route in [
         "/wallets",
         "/wallets/{id}",
-        "/wallets/{id}/deposits",
-        "/wallets/{id}/adjustments",
+        "/payments",
         "/postings/{id}",
         "/keys",
         "/keys/{id}",

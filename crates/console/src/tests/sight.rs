@@ -106,8 +106,11 @@ async fn nothing_of_another_wallet_exists_for_a_holder() {
     let posting = shown.links().into_iter().find(|link| link.starts_with("/postings/")).unwrap();
     for role in [Role::HolderAdmin, Role::HolderDeveloper, Role::HolderViewer] {
         let visitor = visitor_of(role, own.wallet.id);
-        let files = ["", "/deposits", "/adjustments", "/refunds", "/statement", "/statement.csv"];
+        let files = ["", "/statement", "/statement.csv"];
         let mut paths: Vec<_> = files.iter().map(|file| format!("{wallet}{file}")).collect();
+        let payments = ["", "&kind=deposit", "&kind=adjustment", "&kind=refund"];
+        let payments = payments.map(|kind| format!("/payments?wallet={}{kind}", other.wallet.id));
+        paths.extend(payments);
         paths.extend([key_page.clone(), posting.clone()]);
         for path in paths {
             world.get(&visitor, &path).await.is(404).has_not("secret");
@@ -165,7 +168,7 @@ async fn no_text_that_somebody_chose_is_markup() {
     let posting = done.links().into_iter().find(|link| link.starts_with("/postings/")).unwrap();
     let search = "/wallets?name=%3Cscript%3Ex%3C/script%3E%22%27%26";
     let mut paths = vec!["/wallets".to_owned(), "/keys".to_owned(), search.to_owned(), posting];
-    paths.extend([page.clone(), format!("{page}/adjustments"), format!("{page}/deposits")]);
+    paths.extend([page.clone(), format!("/payments?wallet={}", wallet.wallet.id)]);
     paths.extend([format!("/keys/{}", key.id), format!("/keys?wallet={}", wallet.wallet.id)]);
     for form in ["edit", "suspend", "deposit", "adjust", "close"] {
         paths.push(world.open(&world.owner, &format!("{page}/{form}")).await);

@@ -129,8 +129,7 @@ async fn every_page_is_written_for_whoever_looks() {
     let pages = [("wallets", "/wallets".to_owned()), ("keys", "/keys".to_owned())];
     let more = [
         ("wallet", wallet.clone()),
-        ("deposits", format!("{wallet}/deposits")),
-        ("adjustments", format!("{wallet}/adjustments")),
+        ("payments", format!("/payments?wallet={id}")),
         ("key", key.clone()),
         ("no-wallet", "/wallets/7".to_owned()),
         ("no-keys", "/keys?state=revoked".to_owned()),

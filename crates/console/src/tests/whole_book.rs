@@ -222,19 +222,19 @@ async fn keys_are_of_the_rows(world: &OpsWorld, whole: &WholeBook) {
 async fn postings_are_of_the_rows(world: &OpsWorld, whole: &WholeBook) {
     let wallet = whole.book.wallets[0];
     let refunds = whole.refunds.values().copied().collect();
-    for (list, title, expected) in [
-        ("deposits", "Deposits", &whole.deposits),
-        ("adjustments", "Adjustments", &whole.adjustments),
-        ("refunds", "Refunds", &refunds),
+    for (kind, title, expected) in [
+        ("deposit", "Deposits", &whole.deposits),
+        ("adjustment", "Adjustments", &whole.adjustments),
+        ("refund", "Refunds", &refunds),
     ] {
-        let pages = pages_of(world, &format!("/wallets/{wallet}/{list}")).await;
-        assert_eq!(pages.len(), expected.len().div_ceil(50), "{list}");
+        let pages = pages_of(world, &format!("/payments?kind={kind}&wallet={wallet}")).await;
+        assert_eq!(pages.len(), expected.len().div_ceil(50), "{kind}");
         let shown = pages.iter().flat_map(|html| rows(html, title));
         let mut shown: Vec<_> = shown.map(|row| amount(&row["Amount"])).collect();
         let mut expected = expected.clone();
         shown.sort_unstable();
         expected.sort_unstable();
-        assert_eq!(shown, expected, "{list}");
+        assert_eq!(shown, expected, "{kind}");
     }
     for (id, micros) in whole.postings.iter().step_by(31) {
         let html = world.page(&owner(), &format!("/postings/{id}")).await;
