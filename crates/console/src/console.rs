@@ -16,8 +16,8 @@ use http::{Request, Response};
 
 use crate::failure::Failure;
 use crate::guard::{self, AnonymousLogs, Guard};
-use crate::kit::console_state::{ConsoleOptions, ConsoleState};
 use crate::kit::shell::ShellState;
+use crate::kit::{ConsoleOptions, ConsoleState};
 use crate::kit::{asset, flash, shell};
 use crate::pages;
 use crate::request_origin::ClientAddress;

@@ -34,12 +34,10 @@ use http::{Method, StatusCode};
 
 use crate::cookie;
 use crate::failure::Failure;
-use crate::kit::address::with_query;
-use crate::kit::console_state::{ConsoleOptions, ConsoleState};
 use crate::kit::form::KEY;
-use crate::kit::input::SentFields;
-use crate::kit::page::RefusedUseCase;
-use crate::kit::visitor::{CurrentSession, Visitor};
+use crate::kit::{
+    ConsoleOptions, ConsoleState, CurrentSession, RefusedUseCase, SentFields, Visitor, with_query,
+};
 use crate::request_origin::{ClientAddress, RequestOrigin, once};
 
 /// Paths that are open without a session, and the paths below them if they end with a slash.

@@ -1,5 +1,7 @@
 //! The kit: the parts that pages are made of. Pages use it, and it uses no page.
 //!
+//! A page takes the parts from here. Modules that are named with what is taken of them, as in `moment::read`, are open.
+//!
 //! | module | contents |
 //! |---|---|
 //! | `visit`, `visitor` | a request of a signed-in visitor, and the visitor |
@@ -16,30 +18,52 @@
 //! | `counting` | reports that may take longer than a page |
 //! | `isolation` | typed texts, isolated from the text around them |
 
-pub(crate) mod address;
-pub(crate) mod amount;
+mod address;
+mod amount;
 pub(crate) mod asset;
-pub(crate) mod cell;
-pub(crate) mod console_state;
+mod cell;
+mod console_state;
 pub(crate) mod counting;
-pub(crate) mod day_log;
-pub(crate) mod field;
+mod day_log;
+mod field;
 pub(crate) mod flash;
 pub(crate) mod form;
-pub(crate) mod input;
-pub(crate) mod isolation;
+mod input;
+mod isolation;
 pub(crate) mod moment;
-pub(crate) mod month;
-pub(crate) mod page;
-pub(crate) mod paging;
+mod month;
+mod page;
+mod paging;
 pub(crate) mod period;
-pub(crate) mod ranking;
-pub(crate) mod section;
+mod ranking;
+mod section;
 pub(crate) mod shell;
 pub(crate) mod sorting;
-pub(crate) mod tile;
-pub(crate) mod time_axis;
-pub(crate) mod time_chart;
+mod tile;
+mod time_axis;
+mod time_chart;
 pub(crate) mod value;
-pub(crate) mod visit;
-pub(crate) mod visitor;
+mod visit;
+mod visitor;
+
+pub(crate) use self::address::{noun, of_thing, with_query, within, without};
+pub(crate) use self::amount::{cents, difference, exact, exact_money, percent};
+pub(crate) use self::cell::{Cell, Link, Tone, grouped, money};
+pub use self::console_state::{Brand, ConsoleOptions, Logo};
+pub(crate) use self::console_state::{ConsoleState, StatementQuery, StatementView};
+pub(crate) use self::day_log::{DayLog, LogEntry};
+pub(crate) use self::field::{Choice, FieldKind, FormField, put_beside};
+pub(crate) use self::input::{Id, Query, SentFields, read_form, read_form_within};
+pub(crate) use self::isolation::{isolated, sentence};
+pub(crate) use self::month::{MONTH, Month};
+pub(crate) use self::page::{Page, RefusedUseCase};
+pub(crate) use self::paging::{AFTER, Pages};
+pub(crate) use self::ranking::{Ranking, RankingEntry};
+pub(crate) use self::section::{
+    Checklist, Choices, Facts, Filter, Form, Notice, Section, Snippet, SortLink, Table,
+};
+pub(crate) use self::tile::{Tile, Tiles};
+pub(crate) use self::time_axis::{Step, TimeAxis};
+pub(crate) use self::time_chart::{Period, Series, TimeChart, Unit};
+pub(crate) use self::visit::Visit;
+pub(crate) use self::visitor::{CurrentSession, Visitor};

@@ -44,5 +44,5 @@ mod tests;
 
 pub use crate::audience::Audience;
 pub use crate::console::Console;
-pub use crate::kit::console_state::{Brand, ConsoleOptions, Logo};
+pub use crate::kit::{Brand, ConsoleOptions, Logo};
 pub use crate::relay::ApiRelay;

@@ -51,9 +51,9 @@ use holdfast_domain::admin::UseCase;
 use self::operation::ending::{Cancellation, Reconciliation};
 use self::verb::VerbForm;
 use crate::audience::Audience;
-use crate::kit::console_state::{ConsoleOptions, ConsoleState};
 use crate::kit::form::methods;
 use crate::kit::shell::{Navigation, NavigationGroup, PLAYGROUND};
+use crate::kit::{ConsoleOptions, ConsoleState};
 
 /// Entries of the navigation: operators' in groups, holders' in one list.
 pub(crate) const NAVIGATION: Navigation = Navigation {

@@ -24,7 +24,6 @@
 //! use holdfast_domain::{ports::{Call, CallFailure, Provider, Sink}, usage::UsageReport};
 //!
 //! struct Canned(&'static str);
-//!
 //! #[async_trait]
 //! impl Provider for Canned {
 //!     async fn run(&self, _: &Call, sink: &mut dyn Sink) -> Result<Option<UsageReport>, CallFailure> {

@@ -4,7 +4,7 @@
 
 use holdfast_domain::{Currency, Micros};
 
-use crate::kit::cell::{grouped, money};
+use crate::kit::{grouped, money};
 
 const MICROS_PER_CENT: u64 = 10_000;
 

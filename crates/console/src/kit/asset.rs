@@ -6,7 +6,7 @@ use http::HeaderValue;
 use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 
 use crate::failure::Failure;
-use crate::kit::console_state::ConsoleState;
+use crate::kit::ConsoleState;
 
 /// Policy of the logo: an SVG may style itself, and neither runs nor loads anything.
 const LOGO_POLICY: &str =

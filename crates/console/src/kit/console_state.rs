@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use crate::audience::Audience;
 use crate::cookie;
 use crate::failure::Failure;
+use crate::kit::Visitor;
 use crate::kit::counting::{CountLimits, Counts, ReportView};
-use crate::kit::visitor::Visitor;
 use crate::relay::ApiRelay;
 use crate::request_origin::RequestOrigin;
 

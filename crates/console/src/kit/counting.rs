@@ -27,9 +27,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::failure::Failure;
-use crate::kit::cell::Tone;
 use crate::kit::moment::second;
-use crate::kit::section::Notice;
+use crate::kit::{Notice, Tone};
 
 /// Time for which a report is kept that took longer.
 const KEPT: Duration = Duration::from_secs(30);

@@ -4,7 +4,7 @@ use askama::Template;
 use holdfast_domain::Timestamp;
 use holdfast_wire::api::rfc3339;
 
-use crate::kit::cell::Cell;
+use crate::kit::Cell;
 
 /// Entries under the heads of their days (UTC), in their order.
 #[derive(Debug, Clone, Template)]

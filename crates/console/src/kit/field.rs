@@ -6,7 +6,7 @@ use askama::Template;
 use holdfast_accounts::fields::members::{self, Member};
 
 use crate::failure::Failure;
-use crate::kit::input::SentFields;
+use crate::kit::SentFields;
 
 /// Field of a form.
 #[derive(Debug, Clone, PartialEq, Eq, Template)]

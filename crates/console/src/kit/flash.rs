@@ -20,14 +20,10 @@ use holdfast_domain::{CommandKey, Micros, Timestamp};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::address::{noun, of_thing, with_query};
-use crate::kit::cell::{Tone, money};
-use crate::kit::console_state::ConsoleState;
-use crate::kit::input::SentFields;
-use crate::kit::isolation::isolated;
-use crate::kit::page::Page;
-use crate::kit::section::Notice;
-use crate::kit::visitor::Visitor;
+use crate::kit::{
+    ConsoleState, Notice, Page, SentFields, Tone, Visitor, isolated, money, noun, of_thing,
+    with_query,
+};
 
 const DONE: &str = "done";
 const DID: &str = "did";

@@ -32,16 +32,11 @@ use http::StatusCode;
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::address::{noun, of_thing, with_query};
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::console_state::ConsoleState;
-use crate::kit::field::{FieldKind, FormField, put_beside};
 use crate::kit::flash;
-use crate::kit::input::{SentFields, form};
-use crate::kit::isolation::isolated;
-use crate::kit::page::Page;
-use crate::kit::section::{Facts, Form, Notice, Section};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, ConsoleState, Facts, FieldKind, Form, FormField, Notice, Page, Section, SentFields, Tone,
+    Visit, isolated, noun, of_thing, put_beside, read_form, with_query,
+};
 
 /// Name of the parameter that carries the request key.
 pub(crate) const KEY: &str = "key";
@@ -203,7 +198,7 @@ async fn send<F: FormPage>(
         || Failure::new(StatusCode::BAD_REQUEST, "This form has no request key. Open it again.");
     let key = request_key(visit.query.get(KEY).ok_or_else(missing)?)?;
     let (parts, body) = request.into_parts();
-    let fields = form(&parts.headers, body).await?;
+    let fields = read_form(&parts.headers, body).await?;
     let page_of = match F::open(&visit).await {
         Ok(page_of) => page_of,
         Err(failure) if failure.status == StatusCode::NOT_FOUND => {

@@ -108,15 +108,15 @@ impl<S: Send + Sync> FromRequestParts<S> for Id {
 }
 
 /// Reads the fields of a form.
-pub(crate) async fn form(
+pub(crate) async fn read_form(
     headers: &HeaderMap,
     body: axum::body::Body,
 ) -> Result<SentFields, Failure> {
-    form_within(headers, body, FORM_MAX).await
+    read_form_within(headers, body, FORM_MAX).await
 }
 
 /// Reads the fields of a form of so many bytes at most.
-pub(crate) async fn form_within(
+pub(crate) async fn read_form_within(
     headers: &HeaderMap,
     body: axum::body::Body,
     bytes_max: usize,

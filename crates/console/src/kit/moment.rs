@@ -6,7 +6,7 @@ use holdfast_domain::Timestamp;
 use holdfast_wire::api::{moment, rfc3339};
 
 use crate::failure::Failure;
-use crate::kit::input::SentFields;
+use crate::kit::SentFields;
 
 const DAY_MICROS: i64 = 86_400_000_000;
 const HOUR_MICROS: i64 = 3_600_000_000;

@@ -6,7 +6,7 @@ use holdfast_domain::limits::Counter;
 use holdfast_wire::api;
 
 use crate::failure::Failure;
-use crate::kit::input::SentFields;
+use crate::kit::SentFields;
 
 /// Parameter of a month.
 pub(crate) const MONTH: &str = "month";

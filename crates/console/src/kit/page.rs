@@ -6,10 +6,7 @@ use holdfast_domain::admin::UseCase;
 use http::StatusCode;
 
 use crate::failure::Failure;
-use crate::kit::cell::{Link, Tone};
-use crate::kit::field::put_beside;
-use crate::kit::section::{Filter, Notice, Section};
-use crate::kit::visit::Visit;
+use crate::kit::{Filter, Link, Notice, Section, Tone, Visit, put_beside};
 
 /// A page on its way to the shell.
 #[derive(Debug, Clone)]

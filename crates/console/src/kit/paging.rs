@@ -8,9 +8,7 @@ use holdfast_domain::admin::listing::{PageCursor, PageRequest};
 use http::StatusCode;
 
 use crate::failure::Failure;
-use crate::kit::address::with_query;
-use crate::kit::input::SentFields;
-use crate::kit::visit::Visit;
+use crate::kit::{SentFields, Visit, with_query};
 
 /// Rows on a page.
 const ROWS: u32 = 50;

@@ -5,12 +5,8 @@ use holdfast_domain::admin::listing::Period;
 use holdfast_domain::limits::Counter;
 
 use crate::failure::Failure;
-use crate::kit::address::with_query;
-use crate::kit::cell::Link;
-use crate::kit::input::SentFields;
 use crate::kit::moment::{self, day_after, day_of, days_before, hour_after};
-use crate::kit::paging::AFTER;
-use crate::kit::section::Choices;
+use crate::kit::{AFTER, Choices, Link, SentFields, with_query};
 
 pub(crate) const FROM: &str = "from";
 pub(crate) const TO: &str = "to";

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::kit::time_chart::Unit;
+use crate::kit::Unit;
 use askama::Template;
 
 /// Length of the longest bar.

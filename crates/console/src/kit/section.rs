@@ -18,13 +18,9 @@ use std::fmt;
 
 use askama::Template;
 
-use crate::kit::address::with_query;
-use crate::kit::cell::{Cell, Link, Tone};
-use crate::kit::day_log::DayLog;
-use crate::kit::field::{FieldKind, FormField};
-use crate::kit::ranking::Ranking;
-use crate::kit::tile::Tiles;
-use crate::kit::time_chart::TimeChart;
+use crate::kit::{
+    Cell, DayLog, FieldKind, FormField, Link, Ranking, Tiles, TimeChart, Tone, with_query,
+};
 
 /// Section of a page.
 #[derive(Debug, Clone)]
@@ -345,7 +341,7 @@ impl Snippet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::field::Choice;
+    use crate::kit::Choice;
 
     #[test]
     fn a_filter_folds_its_rest_unless_it_is_in_use() {

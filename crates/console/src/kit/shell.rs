@@ -19,11 +19,7 @@ use http::header::{
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 
 use crate::audience::Audience;
-use crate::kit::cell::Link;
-use crate::kit::console_state::{Brand, ConsoleOptions, ConsoleState};
-use crate::kit::input::SentFields;
-use crate::kit::page::Page;
-use crate::kit::visitor::Visitor;
+use crate::kit::{Brand, ConsoleOptions, ConsoleState, Link, Page, SentFields, Visitor};
 
 /// Policy of pages: they load only from the console, and in no frame.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \

@@ -11,12 +11,8 @@ use askama::Template;
 use holdfast_domain::admin::listing::{Order, PAGE_MAX, Page as ListPage, PageCursor, PageRequest};
 
 use crate::failure::Failure;
-use crate::kit::cell::Tone;
-use crate::kit::field::FormField;
-use crate::kit::input::SentFields;
-use crate::kit::paging::Pages;
 use crate::kit::period::altered;
-use crate::kit::section::{Notice, SortLink};
+use crate::kit::{FormField, Notice, Pages, SentFields, SortLink, Tone};
 
 /// Parameter of the column.
 pub(crate) const SORT: &str = "sort";

@@ -15,8 +15,7 @@ use std::cmp::Reverse;
 use askama::Template;
 use holdfast_domain::{Currency, Micros};
 
-use crate::kit::amount::{exact, exact_money};
-use crate::kit::cell::grouped;
+use crate::kit::{exact, exact_money, grouped};
 
 /// Series with a colour of their own; the rest is *Other*.
 const SERIES_MAX: usize = 5;

@@ -9,9 +9,7 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::api;
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::money;
-use crate::kit::field::{Choice, FieldKind};
-use crate::kit::input::SentFields;
+use crate::kit::{Choice, FieldKind, SentFields, money};
 
 /// A limit that is counted: at least one, or no request would ever run.
 pub(crate) fn count(sent: &SentFields, name: &str) -> Result<Option<u64>, Failure> {

@@ -7,9 +7,7 @@ use http::request::Parts;
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::console_state::ConsoleState;
-use crate::kit::input::{Id, SentFields};
-use crate::kit::visitor::Visitor;
+use crate::kit::{ConsoleState, Id, SentFields, Visitor};
 use crate::request_origin::{FETCH_SITE, RequestOrigin, once};
 
 /// Request of a signed-in visitor.

@@ -16,14 +16,10 @@ use uuid::Uuid;
 
 use crate::cookie;
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::console_state::ConsoleState;
-use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::input::{Id, form};
-use crate::kit::page::Page;
-use crate::kit::section::Form;
-use crate::kit::section::{Facts, Table};
-use crate::kit::visitor::CurrentSession;
+use crate::kit::{
+    Cell, Choice, ConsoleState, CurrentSession, Facts, FieldKind, Form, FormField, Id, Page, Table,
+    Tone, read_form,
+};
 use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::{PlainForm, new_password};
 use crate::request_origin::RequestOrigin;
@@ -136,7 +132,7 @@ pub(crate) async fn send_role(
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let fields = form(&parts.headers, body).await?;
+    let fields = read_form(&parts.headers, body).await?;
     // Any text can be sent: only a role of the person that may be used here is found.
     let chosen = fields.raw("role");
     let chosen =
@@ -167,7 +163,7 @@ pub(crate) async fn send_password(
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let fields = form(&parts.headers, body).await?;
+    let fields = read_form(&parts.headers, body).await?;
     let origin = request_origin.sign_in_origin(&parts.headers);
     // First: a new password that cannot be costs neither an attempt nor a hash of the old one.
     let new = match new_password(&fields) {

@@ -8,14 +8,10 @@ use holdfast_domain::admin::{AdminKey, Reach, ResourceId, UseCase};
 use holdfast_domain::{AdminKeyId, Timestamp};
 
 use crate::failure::Failure;
-use crate::kit::address::with_query;
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::isolation::isolated;
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
-use crate::kit::section::{Facts, Filter, Table};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, Choice, Facts, FieldKind, Filter, FormField, Page, Pages, Table, Tone, Visit, isolated,
+    with_query,
+};
 use crate::pages::parts::reference::Names;
 
 /// Texts of the page.

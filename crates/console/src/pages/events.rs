@@ -7,12 +7,9 @@ use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
 use serde_json::Value;
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::Cell;
-use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
-use crate::kit::section::{Facts, Filter, Snippet, Table};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, Choice, Facts, FieldKind, Filter, FormField, Page, Pages, Snippet, Table, Visit,
+};
 use crate::pages::parts::reference::{self, Names, wallet_field};
 
 /// Texts of the page.

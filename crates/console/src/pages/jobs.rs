@@ -9,11 +9,7 @@ use holdfast_domain::admin::job::{Job, JobState};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::kit::cell::Cell;
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
-use crate::kit::section::{Facts, Table};
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Facts, Page, Pages, Table, Visit};
 use crate::pages::parts::job::{HEAD, done, report, result, row, state};
 use crate::pages::parts::node;
 

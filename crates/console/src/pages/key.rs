@@ -26,15 +26,11 @@ use holdfast_wire::file::group_name;
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::address::with_query;
-use crate::kit::cell::{Cell, Link, money};
 use crate::kit::counting::ReportView;
-use crate::kit::isolation::isolated;
 use crate::kit::moment::written;
-use crate::kit::page::Page;
-use crate::kit::section::{Facts, Section, Table};
-use crate::kit::visit::Visit;
-use crate::kit::visitor::Visitor;
+use crate::kit::{
+    Cell, Facts, Link, Page, Section, Table, Visit, Visitor, isolated, money, with_query,
+};
 use crate::pages::parts::{api_key, refusal};
 
 /// Texts of the page.

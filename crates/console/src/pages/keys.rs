@@ -8,14 +8,10 @@ use holdfast_domain::admin::report::GroupBy;
 use holdfast_domain::admin::{ResourceId, UseCase};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::Cell;
-use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::input::SentFields;
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
-use crate::kit::section::{Filter, Section, Table};
 use crate::kit::sorting::{self, SortColumn};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, Choice, FieldKind, Filter, FormField, Page, Pages, Section, SentFields, Table, Visit,
+};
 use crate::pages::parts::api_key::{issue_address, row};
 use crate::pages::parts::reference::{self, Names, wallet_field};
 use crate::pages::parts::usage::{SPEND_OF_MONTH, Spend, spend_cell, spend_of_month};

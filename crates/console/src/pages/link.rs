@@ -17,15 +17,10 @@ use http::StatusCode;
 
 use crate::audience::Audience;
 use crate::failure::{Failure, RequestRefusal};
-use crate::kit::address::with_query;
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::console_state::ConsoleState;
-use crate::kit::field::{FieldKind, FormField};
-use crate::kit::input::{SentFields, form};
-use crate::kit::isolation::isolated;
-use crate::kit::page::Page;
-use crate::kit::section::{Facts, Notice};
-use crate::kit::visitor::CurrentSession;
+use crate::kit::{
+    Cell, ConsoleState, CurrentSession, Facts, FieldKind, FormField, Notice, Page, SentFields,
+    Tone, isolated, read_form, with_query,
+};
 use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::{PlainForm, new_password};
 use crate::pages::parts::session::enter;
@@ -78,7 +73,7 @@ pub(crate) async fn send(
 ) -> Result<Response, Failure> {
     let token = read(&token)?;
     let (parts, body) = request.into_parts();
-    let fields = form(&parts.headers, body).await?;
+    let fields = read_form(&parts.headers, body).await?;
     let signed_in = session.as_ref().map(|CurrentSession(signed_in)| signed_in.person.id);
     let origin = request_origin.sign_in_origin(&parts.headers);
     let accepted = match look(&shared, &request_origin, &token).await {

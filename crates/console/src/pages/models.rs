@@ -18,10 +18,7 @@ use holdfast_domain::usage::MeterKind;
 use holdfast_domain::{Currency, Micros, Timestamp};
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Link, Tone};
-use crate::kit::page::Page;
-use crate::kit::section::Table;
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Link, Page, Table, Tone, Visit};
 use crate::pages::parts::route::{HEALTH_HEAD, health_row};
 
 /// Texts of the page.
@@ -217,7 +214,7 @@ fn others(rates: &UnitPrices, currency: Currency) -> Cell {
     let kinds = MeterKind::ALL.into_iter().filter(|kind| !has_column(kind));
     let listed = kinds.filter(|kind| rates.rate(*kind) > 0).map(|kind| {
         let name = kind.label().replace('_', " ");
-        format!("{name} {}", crate::kit::cell::money(amount(rates, kind), currency))
+        format!("{name} {}", crate::kit::money(amount(rates, kind), currency))
     });
     let listed = listed.collect::<Vec<_>>().join(", ");
     Cell::some_text(Some(listed.as_str()).filter(|listed| !listed.is_empty()))

@@ -12,11 +12,7 @@ use holdfast_domain::admin::{ResourceId, UseCase};
 use holdfast_domain::operation::{Attempt, Operation, Phase, Situation};
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::page::Page;
-use crate::kit::section::{Facts, Notice, Section, Table};
-use crate::kit::visit::Visit;
-use crate::kit::visitor::Visitor;
+use crate::kit::{Cell, Facts, Notice, Page, Section, Table, Tone, Visit, Visitor};
 use crate::pages::parts::operation::{opened, state};
 use crate::pages::parts::posting;
 use crate::pages::parts::reference::Names;
@@ -69,13 +65,16 @@ fn facts(record: &OperationRecord, names: &Names<'_>, visitor: &Visitor) -> Fact
     let currency = operation.price.currency;
     let money = |amount| Cell::money(amount, currency);
     let refunded = if record.refunded > Micros::ZERO && visitor.may(UseCase::PostingRead) {
-        let sum = crate::kit::cell::money(record.refunded, currency);
-        Cell::link(sum, format!(
-            "{}&{}={}",
-            posting::address(posting::REFUND, operation.wallet),
-            posting::OPERATION,
-            operation.id
-        ))
+        let sum = crate::kit::money(record.refunded, currency);
+        Cell::link(
+            sum,
+            format!(
+                "{}&{}={}",
+                posting::address(posting::REFUND, operation.wallet),
+                posting::OPERATION,
+                operation.id
+            ),
+        )
     } else {
         money(record.refunded)
     };
@@ -126,7 +125,7 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
         }
         row
     };
-    let held = crate::kit::cell::money(operation.hold, currency);
+    let held = crate::kit::money(operation.hold, currency);
     let mut rows = Vec::new();
     if operation.generation > 1 {
         rows.push(event(Some(operation.created_at), OperationText::First.to_string()));
@@ -140,7 +139,7 @@ fn timeline(record: &OperationRecord, visitor: &Visitor) -> Table {
         rows.push(event(None, "cancellation requested".to_owned()));
     }
     let charge = operation.phase.charge().unwrap_or(Micros::ZERO);
-    let charge = crate::kit::cell::money(charge, currency);
+    let charge = crate::kit::money(charge, currency);
     let ended = OperationText::Ended { operation, charge: &charge }.to_string();
     if !ended.is_empty() {
         rows.push(event(operation.phase.finished_at(), ended));

@@ -12,15 +12,12 @@ use holdfast_domain::{OperationId, RequestKey, Timestamp};
 use uuid::Uuid;
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::Link;
-use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::input::SentFields;
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
 use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO, altered};
-use crate::kit::section::{Choices, Filter, Section, Table};
 use crate::kit::sorting::{self, SORT, SortColumn};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Choice, Choices, FieldKind, Filter, FormField, Link, Page, Pages, Section, SentFields, Table,
+    Visit,
+};
 use crate::pages::parts::operation::{self, HEAD, charge, model_field, read_model, row};
 use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
 use crate::pages::parts::refusal;

@@ -12,19 +12,11 @@ use holdfast_domain::wallet::Wallet;
 use holdfast_wire::file::FileFormat;
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::address::with_query;
-use crate::kit::cell::{Link, Tone};
-use crate::kit::input::SentFields;
-use crate::kit::isolation::isolated;
-use crate::kit::month::{MONTH, Month};
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
 use crate::kit::period::altered;
-use crate::kit::section::{Choices, Notice};
-use crate::kit::visit::Visit;
-use crate::pages::parts::posting::{
-    ADJUSTMENT, DEPOSIT, KIND, OPERATION, PAYMENTS, REFUND, table,
+use crate::kit::{
+    Choices, Link, MONTH, Month, Notice, Page, Pages, SentFields, Tone, Visit, isolated, with_query,
 };
+use crate::pages::parts::posting::{ADJUSTMENT, DEPOSIT, KIND, OPERATION, PAYMENTS, REFUND, table};
 use crate::pages::parts::reference::{WALLET, to_wallet};
 
 /// Texts of the page.

@@ -10,14 +10,11 @@ use holdfast_domain::admin::listing::PersonFilter;
 use holdfast_domain::admin::{PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome};
-use crate::kit::isolation::isolated;
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
-use crate::kit::section::{Facts, Filter, Notice, Snippet, Table};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, Choice, Facts, FieldKind, Filter, FormField, Notice, Page, Pages, Snippet, Table, Tone,
+    Visit, isolated,
+};
 use crate::pages::parts::person::{address, called, email, roles, state};
 use crate::pages::parts::reference::{self, wallet_field};
 

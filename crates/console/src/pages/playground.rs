@@ -31,14 +31,11 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::failure::{Failure, FieldRefusal, RequestRefusal};
-use crate::kit::cell::{Cell, Tone, money};
-use crate::kit::console_state::ConsoleState;
-use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::input::{SentFields, form_within};
-use crate::kit::page::Page;
-use crate::kit::section::{Facts, Notice, Snippet};
 use crate::kit::shell::PLAYGROUND;
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, Choice, ConsoleState, Facts, FieldKind, FormField, Notice, Page, SentFields, Snippet,
+    Tone, Visit, money, read_form_within,
+};
 use crate::pages::parts::plain::PlainForm;
 use crate::relay::bounded;
 use crate::request_origin::RequestOrigin;
@@ -195,7 +192,7 @@ pub(crate) async fn send(
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let fields = form_within(&parts.headers, body, FORM_MAX).await?;
+    let fields = read_form_within(&parts.headers, body, FORM_MAX).await?;
     let read = PlaygroundRequest::read(&fields);
     let asked = match read.and_then(|request| request.completion(false)) {
         Ok(asked) => asked,
@@ -227,7 +224,7 @@ pub(crate) async fn stream(
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let fields = match form_within(&parts.headers, body, FORM_MAX).await {
+    let fields = match read_form_within(&parts.headers, body, FORM_MAX).await {
         Ok(fields) => fields,
         Err(failure) => return Ok(spoken(&failure)),
     };
@@ -271,7 +268,7 @@ pub(crate) async fn operation(
     request: HttpRequest,
 ) -> Result<Response, Failure> {
     let (parts, body) = request.into_parts();
-    let fields = form_within(&parts.headers, body, FORM_MAX).await?;
+    let fields = read_form_within(&parts.headers, body, FORM_MAX).await?;
     let found = outcome(&visit, request_origin.client, &fields).await?;
     let found = found.map(|found| {
         json!({

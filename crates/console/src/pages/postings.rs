@@ -7,10 +7,7 @@ use holdfast_domain::admin::listing::PostingListing;
 use holdfast_domain::ledger::PostingKind;
 
 use crate::failure::Failure;
-use crate::kit::cell::Cell;
-use crate::kit::page::Page;
-use crate::kit::section::Facts;
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Facts, Page, Visit};
 use crate::pages::parts::posting::reason;
 use crate::pages::parts::reference::to_wallet;
 

@@ -10,10 +10,7 @@ use holdfast_domain::{Currency, RequestId};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Tone, money};
-use crate::kit::page::Page;
-use crate::kit::section::{Facts, Notice};
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Facts, Notice, Page, Tone, Visit, money};
 use crate::pages::parts::reference::Names;
 use crate::pages::parts::refusal::cause;
 

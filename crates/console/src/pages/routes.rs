@@ -12,13 +12,10 @@ use holdfast_domain::Timestamp;
 use holdfast_domain::statistics::{AttemptOutcome, RouteFailure, RouteHour};
 
 use crate::failure::Failure;
-use crate::kit::cell::Cell;
 use crate::kit::moment::{days_before, moment_after};
-use crate::kit::page::Page;
-use crate::kit::section::{Facts, Section, Table};
-use crate::kit::time_axis::{Step, TimeAxis};
-use crate::kit::time_chart::{Period, Series, TimeChart, Unit};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, Facts, Page, Period, Section, Series, Step, Table, TimeAxis, TimeChart, Unit, Visit,
+};
 use crate::pages::parts::route::{breakers, error_rate, milliseconds, note, report_row};
 
 /// Texts of the page.

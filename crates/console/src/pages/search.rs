@@ -9,12 +9,8 @@ use holdfast_domain::WalletId;
 use holdfast_domain::admin::ResourceId;
 
 use crate::failure::Failure;
-use crate::kit::address::{noun, of_thing, with_query};
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::page::Page;
-use crate::kit::section::{Notice, Section, Table};
 use crate::kit::shell::TERM;
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Notice, Page, Section, Table, Tone, Visit, noun, of_thing, with_query};
 use crate::pages::parts::reference::Names;
 
 /// Texts of the page.

@@ -15,13 +15,11 @@ use http::request::Parts;
 use crate::audience::Audience;
 use crate::cookie;
 use crate::failure::{Failure, RequestRefusal};
-use crate::kit::address::{with_query, within, without};
-use crate::kit::console_state::ConsoleState;
-use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::REVIEW;
-use crate::kit::input::{Query, SentFields, form};
-use crate::kit::page::Page;
-use crate::kit::visitor::CurrentSession;
+use crate::kit::{
+    ConsoleState, CurrentSession, FieldKind, FormField, Page, Query, SentFields, read_form,
+    with_query, within, without,
+};
 use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::PlainForm;
 use crate::pages::parts::session::enter;
@@ -74,7 +72,7 @@ pub(crate) async fn send(
     let (parts, body) = request.into_parts();
     let query = SentFields::parse(parts.uri.query().unwrap_or_default().as_bytes());
     let next = next(&query);
-    let fields = form(&parts.headers, body).await?;
+    let fields = read_form(&parts.headers, body).await?;
     let begun = match begin(&shared, &request_origin, &parts, &fields).await {
         Ok(begun) => begun,
         Err(error) => {

@@ -22,18 +22,12 @@ use holdfast_domain::limits::Counter;
 use holdfast_domain::{Currency, Micros, Timestamp};
 
 use crate::failure::Failure;
-use crate::kit::address::with_query;
-use crate::kit::amount::{cents, difference};
-use crate::kit::cell::{Link, Tone, grouped, money};
 use crate::kit::moment::{day_of, days_before, hour_of, moment_after, short};
-use crate::kit::page::Page;
-use crate::kit::ranking::{Ranking, RankingEntry};
-use crate::kit::section::{Checklist, Notice, Section};
 use crate::kit::shell::PLAYGROUND;
-use crate::kit::tile::{Tile, Tiles};
-use crate::kit::time_axis::{Step, TimeAxis};
-use crate::kit::time_chart::Unit;
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Checklist, Link, Notice, Page, Ranking, RankingEntry, Section, Step, Tile, Tiles, TimeAxis,
+    Tone, Unit, Visit, cents, difference, grouped, money, with_query,
+};
 use crate::pages::parts::route;
 use crate::pages::parts::usage::{
     self, ReportOrNotice, by_currency, chart, counted, margin_share, margin_tile, report, requests,

@@ -7,14 +7,10 @@ use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
 use holdfast_domain::admin::{ActorId, FieldChange, ResourceId, UseCase};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::Cell;
-use crate::kit::day_log::{DayLog, LogEntry};
-use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::input::SentFields;
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
-use crate::kit::section::{Filter, Section, Snippet};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, Choice, DayLog, FieldKind, Filter, FormField, LogEntry, Page, Pages, Section, SentFields,
+    Snippet, Visit,
+};
 use crate::pages::trail::sentence::{Sentence, Subjects};
 
 mod sentence;

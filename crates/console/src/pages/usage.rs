@@ -20,19 +20,14 @@ use holdfast_wire::file::FileFormat;
 
 use self::view::{drawn, sorted, table, tiles};
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::address::with_query;
-use crate::kit::cell::Link;
 use crate::kit::counting::{self, ReportView};
-use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::input::SentFields;
 use crate::kit::moment;
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
 use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO, altered};
-use crate::kit::section::{Choices, Filter, Section};
 use crate::kit::sorting::SORT;
-use crate::kit::time_axis::Step;
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Choice, Choices, FieldKind, Filter, FormField, Link, Page, Pages, Section, SentFields, Step,
+    Visit, with_query,
+};
 use crate::pages::parts::operation::{ROUTE, model_field, read_model, route_field};
 use crate::pages::parts::reference::{self, api_key_field, wallet_field};
 use crate::pages::parts::usage::{CurrencyRows, by_currency, counted};

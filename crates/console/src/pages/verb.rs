@@ -4,9 +4,8 @@ use async_trait::async_trait;
 use holdfast_accounts::{Subject, Verb};
 
 use crate::failure::Failure;
-use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::visit::Visit;
+use crate::kit::{FormField, Visit};
 use crate::pages::parts::{api_key, wallet, webhook};
 
 /// The form of a verb.

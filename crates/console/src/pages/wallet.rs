@@ -16,12 +16,7 @@ use holdfast_domain::admin::listing::{
 use holdfast_domain::admin::{UseCase, WalletRecord};
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Link, Tone};
-use crate::kit::isolation::isolated;
-use crate::kit::page::Page;
-use crate::kit::section::{Choices, Facts, Notice, Table};
-use crate::kit::visit::Visit;
-use crate::kit::visitor::Visitor;
+use crate::kit::{Cell, Choices, Facts, Link, Notice, Page, Table, Tone, Visit, Visitor, isolated};
 use crate::pages::parts::wallet::opened;
 use crate::pages::parts::{api_key, operation, person, posting, refusal, wallet};
 
@@ -112,7 +107,7 @@ fn facts(visitor: &Visitor, record: &WalletRecord, spending: Option<&Spending>) 
     let wallet = &record.wallet;
     let money = |amount| Cell::money(amount, wallet.currency);
     let held = if visitor.may(UseCase::OperationRead) {
-        let sum = crate::kit::cell::money(wallet.held, wallet.currency);
+        let sum = crate::kit::money(wallet.held, wallet.currency);
         Cell::link(sum, running_address(wallet.id))
     } else {
         money(wallet.held)

@@ -8,13 +8,8 @@ use holdfast_domain::admin::report::GroupBy;
 use holdfast_domain::admin::{ResourceId, UseCase, WalletRecord, WalletState};
 
 use crate::failure::Failure;
-use crate::kit::cell::Cell;
-use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
-use crate::kit::section::{Filter, Section, Table};
 use crate::kit::sorting::{self, SortColumn};
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Choice, FieldKind, Filter, FormField, Page, Pages, Section, Table, Visit};
 use crate::pages::parts::reference::wallet_names;
 use crate::pages::parts::usage::{SPEND_OF_MONTH, Spend, spend_cell, spend_of_month};
 use crate::pages::parts::wallet::state;

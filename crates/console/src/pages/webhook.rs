@@ -8,11 +8,7 @@ use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState};
 use holdfast_domain::admin::{ResourceId, UseCase};
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
-use crate::kit::section::{Facts, Table};
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Facts, Page, Pages, Table, Tone, Visit};
 use crate::pages::parts::reference::Names;
 use crate::pages::parts::webhook::{kinds, opened, origin, state, wallet};
 

@@ -6,12 +6,7 @@ use askama::Template;
 use holdfast_domain::admin::{ResourceId, UseCase, WebhookRecord};
 
 use crate::failure::Failure;
-use crate::kit::cell::Cell;
-use crate::kit::page::Page;
-use crate::kit::paging::Pages;
-use crate::kit::section::{Filter, Table};
-use crate::kit::visit::Visit;
-use crate::kit::visitor::Visitor;
+use crate::kit::{Cell, Filter, Page, Pages, Table, Visit, Visitor};
 use crate::pages::parts::reference::{self, Names, wallet_field};
 use crate::pages::parts::webhook::{kinds, origin, state, wallet};
 

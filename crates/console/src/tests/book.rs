@@ -31,7 +31,7 @@ use tower::ServiceExt;
 use uuid::Uuid;
 
 use crate::console::pages;
-use crate::kit::visitor::Visitor;
+use crate::kit::Visitor;
 use crate::tests::columns::actions_stand_on_every_screen;
 use crate::tests::site::shared;
 

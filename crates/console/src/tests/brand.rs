@@ -5,7 +5,7 @@ use holdfast_domain::admin::{Reach, Role};
 
 use super::site::{Call, EMAIL, PASSWORD, World, shared_options, sign_in};
 use crate::console::Console;
-use crate::kit::console_state::{Brand, ConsoleOptions, Logo};
+use crate::kit::{Brand, ConsoleOptions, Logo};
 
 const LOGO: &[u8] = b"<svg xmlns=\"http://www.w3.org/2000/svg\"/>";
 

@@ -4,7 +4,7 @@ use holdfast_accounts::{NewAdminKey, Principal};
 use holdfast_domain::admin::Administration;
 use holdfast_domain::admin::{Reach, Role};
 
-use crate::kit::visitor::Visitor;
+use crate::kit::Visitor;
 use crate::tests::book::{OpsWorld, Reply, owner, request, visitor};
 
 /// Opens a form, and sends it twice under the key that it was given.

@@ -5,7 +5,7 @@ use holdfast_domain::Currency;
 use holdfast_domain::admin::{Reach, Role, WalletPatch};
 use holdfast_testkit::sample;
 
-use crate::kit::visitor::Visitor;
+use crate::kit::Visitor;
 use crate::tests::book::{OpsWorld, address, amounts, behind_rows, owner, plain, request, visitor};
 
 /// A world in which one request has ended.

@@ -36,7 +36,7 @@ async fn money_says_what_moved_the_balance_of_now_and_the_ways_on() {
         let address = world.open(&world.owner, &form).await;
         world.confirm(&world.owner, &address, &fields).await.is(303);
         let available = world.record(wallet).await.wallet.available;
-        let available = crate::kit::cell::money(available, holdfast_domain::Currency::USD);
+        let available = crate::kit::money(available, holdfast_domain::Currency::USD);
         let done = world.get(&world.owner, &address).await;
         done.is(200).has(&format!("{moved} Available {available}."));
         let links = done.links();

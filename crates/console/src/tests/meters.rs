@@ -108,7 +108,7 @@ async fn the_meters_of_a_key_are_of_its_operations() {
         }
         let shown = world.get(&world.owner, &page).await;
         let money = holdfast_domain::Currency::USD;
-        let spend = crate::kit::cell::money(Micros::new(spent), money);
+        let spend = crate::kit::money(Micros::new(spent), money);
         shown.has(&format!("{spend} of 0.01 USD")).has(&format!("{running} of 9"));
         let share = u8::try_from(spent * 100 / 10_000).unwrap().min(100);
         shown.has(&format!("value=\"{share}\" aria-label=\"{spend} of 0.01 USD\""));

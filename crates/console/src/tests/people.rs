@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use crate::kit::visitor::Visitor;
+use crate::kit::Visitor;
 use crate::tests::book::{OpsWorld, owner, plain, request, rows, visitor};
 use crate::tests::changes::twice;
 use crate::tests::guard::pass_a_minute;

@@ -14,7 +14,7 @@ use super::site::{Call, World, shared_options};
 use holdfast_admin::AnswerBody;
 
 use crate::console::Console;
-use crate::kit::console_state::ConsoleOptions;
+use crate::kit::ConsoleOptions;
 use crate::relay::ApiRelay;
 
 /// Keeps what it was asked, and answers.

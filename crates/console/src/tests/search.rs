@@ -12,8 +12,7 @@ use holdfast_domain::{ApiKeyId, OperationId, RequestId, WalletId};
 use holdfast_testkit::sample;
 use uuid::Uuid;
 
-use crate::kit::address::with_query;
-use crate::kit::visitor::Visitor;
+use crate::kit::{Visitor, with_query};
 use crate::pages::parts::reference::to_wallet;
 use crate::tests::book::{OpsWorld, owner, request, visitor};
 

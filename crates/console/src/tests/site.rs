@@ -26,7 +26,7 @@ use holdfast_admin::AnswerBody;
 
 use crate::audience::Audience;
 use crate::console::Console;
-use crate::kit::console_state::{Brand, ConsoleOptions, ConsoleState};
+use crate::kit::{Brand, ConsoleOptions, ConsoleState};
 use crate::relay::ApiRelay;
 
 pub(crate) const EMAIL: &str = "ada@example.com";

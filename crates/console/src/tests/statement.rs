@@ -168,7 +168,7 @@ async fn a_day_has_one_line_for_its_requests_and_one_for_a_payment_with_its_refe
     let payments: Vec<_> = payments.iter().map(|row| (row[2].as_str(), row[3].as_str())).collect();
     assert_eq!(payments, [("stripe pi_1", "5.000000"), ("stripe pi_2", "7.000000")]);
     assert_eq!(usage[1], "Usage, 3 requests");
-    let of = |micros: i64| crate::kit::amount::exact(Micros::new(micros));
+    let of = |micros: i64| crate::kit::exact(Micros::new(micros));
     assert_eq!(usage[3], of(-charged));
     // A hold leaves the funds as they are, and is named beside them.
     let funds = of(12_000_000 - charged);

@@ -10,12 +10,9 @@ use holdfast_domain::admin::{AdminKey, Reach, Role};
 
 use super::opened;
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
 use crate::kit::moment;
-use crate::kit::section::{Facts, Notice, Snippet};
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Choice, Facts, FieldKind, FormField, Notice, Snippet, Tone, Visit};
 use crate::pages::parts::reference::{self, WALLET};
 
 /// Texts of the page.

@@ -9,9 +9,8 @@ use holdfast_domain::admin::job::{Job, JobKind};
 
 use super::opened;
 use crate::failure::Failure;
-use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::visit::Visit;
+use crate::kit::{FormField, Visit};
 
 /// The form that starts one.
 pub(crate) struct StartJob;

@@ -10,10 +10,8 @@ use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::credential::{ApiKey, Grant};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::isolation::isolated;
-use crate::kit::visit::Visit;
+use crate::kit::{Choice, FieldKind, FormField, Visit, isolated};
 use crate::pages::key::grant;
 use crate::pages::key::secret::shown_once;
 use crate::pages::parts::api_key::{framed, opened};

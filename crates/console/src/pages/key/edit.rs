@@ -8,9 +8,8 @@ use holdfast_domain::admin::ApiKeyPatch;
 use holdfast_domain::credential::ApiKey;
 
 use crate::failure::Failure;
-use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::visit::Visit;
+use crate::kit::{FormField, Visit};
 use crate::pages::key::{grant, wallet_of};
 use crate::pages::parts::api_key::{framed, opened};
 

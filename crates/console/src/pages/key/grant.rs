@@ -11,10 +11,8 @@ use holdfast_domain::limits::{CountLimit, Limits};
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::field::{Choice, FieldKind, FormField};
-use crate::kit::input::SentFields;
 use crate::kit::value::{count, moment, moment_text, spend, spend_text, windows};
-use crate::kit::visit::Visit;
+use crate::kit::{Choice, FieldKind, FormField, SentFields, Visit};
 
 const SPEND: [&str; 2] = ["spend", "spend_window"];
 const MODELS: &str = "models";

@@ -6,9 +6,8 @@ use holdfast_accounts::IssuedApiKey;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
 
-use crate::kit::cell::{Cell, Tone};
 use crate::kit::form::FormOutcome;
-use crate::kit::section::{Facts, Notice, Snippet};
+use crate::kit::{Cell, Facts, Notice, Snippet, Tone};
 use crate::pages::parts::example;
 
 /// Texts of the page.

@@ -7,9 +7,8 @@ use holdfast_accounts::OperationRecord;
 use holdfast_accounts::fields::members;
 
 use crate::failure::Failure;
-use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::visit::Visit;
+use crate::kit::{FormField, Visit};
 use crate::pages::parts::operation::opened;
 
 /// The form that cancels.

@@ -8,8 +8,7 @@ use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{Currency, Micros};
 
-use crate::kit::cell::{Cell, grouped, money};
-use crate::kit::section::Table;
+use crate::kit::{Cell, Table, grouped, money};
 
 /// Texts of the page.
 #[derive(Debug, Template)]

@@ -1,9 +1,8 @@
 //! API keys as several pages show them.
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Tone};
 use crate::kit::form::FormFrame;
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Tone, Visit};
 use holdfast_accounts::Reference;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::{Timestamp, WalletId};

@@ -2,7 +2,7 @@
 
 use askama::Template;
 
-use crate::kit::section::Snippet;
+use crate::kit::Snippet;
 
 /// Texts of the examples.
 // No Debug: one of them holds a secret.

@@ -1,6 +1,6 @@
 //! Jobs as several pages show them.
 
-use crate::kit::cell::{Cell, Tone};
+use crate::kit::{Cell, Tone};
 use holdfast_domain::admin::job::{Job, JobState};
 use serde_json::Value;
 

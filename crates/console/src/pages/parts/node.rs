@@ -2,8 +2,7 @@
 
 use holdfast_domain::admin::listing::NodeListing;
 
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::section::Table;
+use crate::kit::{Cell, Table, Tone};
 
 /// Head of a table of nodes.
 const HEAD: [&str; 5] = ["Node", "State", "Address", "Settings", "Lease until"];

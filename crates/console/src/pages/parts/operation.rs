@@ -1,12 +1,9 @@
 //! Operations as several pages show them.
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::address::with_query;
-use crate::kit::cell::{Cell, Link, Tone, grouped};
-use crate::kit::field::{FieldKind, FormField};
-use crate::kit::input::SentFields;
-use crate::kit::section::Table;
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, FieldKind, FormField, Link, SentFields, Table, Tone, Visit, grouped, with_query,
+};
 use crate::pages::parts::reference::Names;
 use crate::pages::parts::usage::{COMPLETION, PROMPT};
 use holdfast_accounts::OperationRecord;

@@ -1,9 +1,7 @@
 //! People as several pages show them.
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Link, Tone};
-use crate::kit::section::Table;
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Link, Table, Tone, Visit};
 use crate::pages::parts::reference::WALLET;
 use askama::Template;
 use holdfast_domain::admin::listing::{PageRequest, PersonFilter};

@@ -2,12 +2,7 @@
 //! its nature, or is the same when it is done again.
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::Tone;
-use crate::kit::field::{FieldKind, FormField, put_beside};
-use crate::kit::input::SentFields;
-use crate::kit::page::Page;
-use crate::kit::section::Form;
-use crate::kit::section::Notice;
+use crate::kit::{FieldKind, Form, FormField, Notice, Page, SentFields, Tone, put_beside};
 use holdfast_accounts::Password;
 use holdfast_accounts::fields::members;
 

@@ -10,10 +10,7 @@ use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::wallet::Wallet;
 
 use crate::failure::Failure;
-use crate::kit::address::with_query;
-use crate::kit::cell::Cell;
-use crate::kit::section::Table;
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Table, Visit, with_query};
 use crate::pages::parts::reference::{WALLET, to_wallet};
 
 /// Texts of the page.

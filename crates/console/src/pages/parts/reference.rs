@@ -12,12 +12,7 @@ use holdfast_domain::{ApiKeyId, WalletId};
 use uuid::Uuid;
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::address::{noun, of_thing};
-use crate::kit::cell::Cell;
-use crate::kit::field::{FieldKind, FormField};
-use crate::kit::input::SentFields;
-use crate::kit::visit::Visit;
-use crate::kit::visitor::Visitor;
+use crate::kit::{Cell, FieldKind, FormField, SentFields, Visit, Visitor, noun, of_thing};
 
 pub(crate) const WALLET: &str = "wallet";
 pub(crate) const API_KEY: &str = "api_key";

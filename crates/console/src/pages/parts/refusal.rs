@@ -13,10 +13,7 @@ use holdfast_domain::{ApiKeyId, Timestamp, WalletId};
 use holdfast_wire::error::Code;
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Link, Tone};
-use crate::kit::paging::Pages;
-use crate::kit::section::Table;
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Link, Pages, Table, Tone, Visit};
 use crate::pages::parts::reference::{self, Names};
 
 /// Texts of the page.

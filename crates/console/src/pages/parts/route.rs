@@ -6,9 +6,8 @@ use holdfast_domain::admin::offer::{ModelOffer, RouteHealth, RouteOffer};
 use holdfast_domain::ports::FailureNote;
 use holdfast_domain::statistics::{BreakerCondition, Latencies, NodeBreaker};
 
-use crate::kit::address::with_query;
-use crate::kit::cell::{Cell, Tone, grouped};
 use crate::kit::moment::second;
+use crate::kit::{Cell, Tone, grouped, with_query};
 
 /// Head of a table of routes and their health.
 pub(crate) const HEALTH_HEAD: [&str; 7] =

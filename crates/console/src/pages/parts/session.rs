@@ -8,7 +8,7 @@ use holdfast_domain::secret::SessionToken;
 
 use crate::cookie;
 use crate::failure::Failure;
-use crate::kit::console_state::ConsoleState;
+use crate::kit::ConsoleState;
 use crate::request_origin::RequestOrigin;
 
 /// Answer that leads to `next` with the cookies of the session, which replaces the one before; `None` if the person

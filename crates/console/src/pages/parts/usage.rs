@@ -20,15 +20,11 @@ use holdfast_wire::file::group_name;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
-use crate::kit::amount::{cents, percent};
-use crate::kit::cell::{Cell, Tone, money};
 use crate::kit::counting::{Absence, ReportView};
-use crate::kit::ranking::RankingEntry;
-use crate::kit::section::Notice;
-use crate::kit::tile::Tile;
-use crate::kit::time_axis::TimeAxis;
-use crate::kit::time_chart::{Period, Series, TimeChart};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, Notice, Period, RankingEntry, Series, Tile, TimeAxis, TimeChart, Tone, Visit, cents,
+    money, percent,
+};
 
 /// Texts of the page.
 #[derive(Debug, Template)]

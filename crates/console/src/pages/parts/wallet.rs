@@ -1,9 +1,8 @@
 //! Wallets as several pages show them.
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Tone};
 use crate::kit::form::FormFrame;
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Tone, Visit};
 use holdfast_accounts::Reference;
 use holdfast_domain::Micros;
 use holdfast_domain::admin::WalletRecord;

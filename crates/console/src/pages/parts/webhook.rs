@@ -1,10 +1,8 @@
 //! Webhooks as several pages show them.
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Tone};
 use crate::kit::form::FormFrame;
-use crate::kit::visit::Visit;
-use crate::kit::visitor::Visitor;
+use crate::kit::{Cell, Tone, Visit, Visitor};
 use crate::pages::parts::reference::Names;
 use holdfast_domain::WebhookId;
 use holdfast_domain::admin::webhook::Origin;

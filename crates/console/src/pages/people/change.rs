@@ -7,9 +7,8 @@ use holdfast_accounts::verbs::forms::END_ROLE;
 use holdfast_domain::admin::{Authority, PersonRecord};
 
 use crate::failure::Failure;
-use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::visit::Visit;
+use crate::kit::{Choice, FieldKind, FormField, Visit};
 use crate::pages::parts::person::address;
 use crate::pages::people::{framed, linked, opened};
 

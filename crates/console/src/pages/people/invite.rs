@@ -7,10 +7,8 @@ use holdfast_accounts::{Name, NewInvitation};
 use holdfast_domain::admin::{Authority, EmailAddress, Reach, Role};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::input::SentFields;
-use crate::kit::visit::Visit;
+use crate::kit::{Choice, FieldKind, FormField, SentFields, Visit};
 use crate::pages::parts::reference::{self, WALLET, wallet_names};
 use crate::pages::people::linked;
 

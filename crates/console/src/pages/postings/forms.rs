@@ -8,11 +8,8 @@ use holdfast_domain::admin::{DepositReference, PostingDetails, WalletRecord};
 use holdfast_domain::{Currency, Micros};
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::Cell;
-use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::section::Facts;
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Facts, FieldKind, FormField, Visit};
 use crate::pages::parts::{operation, wallet};
 
 const SOURCE: &str = "source";

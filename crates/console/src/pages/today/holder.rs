@@ -8,13 +8,9 @@ use holdfast_domain::limits::Counter;
 use holdfast_domain::{Currency, Timestamp, WalletId};
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Link, Tone, money};
 use crate::kit::counting::ReportView;
-use crate::kit::isolation::isolated;
 use crate::kit::moment::day_of;
-use crate::kit::page::Page;
-use crate::kit::section::{Facts, Notice, Section, Table};
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Facts, Link, Notice, Page, Section, Table, Tone, Visit, isolated, money};
 use crate::pages::parts::example;
 use crate::pages::parts::operation;
 use crate::pages::parts::reference::to_wallet;

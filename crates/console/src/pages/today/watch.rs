@@ -10,10 +10,8 @@ use holdfast_domain::admin::offer::RouteHealth;
 use holdfast_domain::admin::{UseCase, WalletRecord, WalletState};
 
 use crate::failure::Failure;
-use crate::kit::cell::{Cell, Link, Tone};
 use crate::kit::moment::second;
-use crate::kit::section::{Notice, Section, Table};
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Link, Notice, Section, Table, Tone, Visit};
 use crate::pages::parts::{job, node, operation, route};
 
 /// Texts of the page.

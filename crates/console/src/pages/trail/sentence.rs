@@ -17,12 +17,8 @@ use holdfast_domain::{Currency, Micros, Timestamp, WalletId};
 use uuid::Uuid;
 
 use crate::failure::Failure;
-use crate::kit::address::noun;
-use crate::kit::amount::exact;
-use crate::kit::cell::{Cell, money};
 use crate::kit::moment::second;
-use crate::kit::visit::Visit;
-use crate::kit::visitor::Visitor;
+use crate::kit::{Cell, Visit, Visitor, exact, money, noun};
 use crate::pages::parts::reference::{Names, linked, to_wallet};
 
 const WALLET: &str = "wallet_id";

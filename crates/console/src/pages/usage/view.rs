@@ -22,17 +22,13 @@ use tokio::time::Instant;
 
 use super::{FIRST, FROM, ON, PRESET, SECOND, TO, address_with, label};
 use crate::failure::Failure;
-use crate::kit::amount::{cents, exact, percent};
-use crate::kit::cell::{Cell, grouped, money};
 use crate::kit::counting::ReportView;
-use crate::kit::input::SentFields;
 use crate::kit::moment::{day_after, hour_after, moment_after, short, written};
-use crate::kit::ranking::Ranking;
-use crate::kit::section::{Section, Table};
 use crate::kit::sorting::{self, SortColumn};
-use crate::kit::tile::{Tile, Tiles};
-use crate::kit::time_axis::{Step, TimeAxis};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    Cell, Ranking, Section, SentFields, Step, Table, Tile, Tiles, TimeAxis, Visit, cents, exact,
+    grouped, money, percent,
+};
 use crate::pages::parts::usage::{
     self as parts, COMPLETION, CurrencyRows, PROMPT, chart, margin_tile, ranked, requests, revenue,
     revenue_name, series, start,

@@ -6,11 +6,8 @@ use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageRequest};
 
 use crate::failure::Failure;
-use crate::kit::cell::Cell;
-use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::section::Facts;
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Facts, FormField, Visit};
 use crate::pages::parts::wallet::{framed, opened};
 
 /// The form that closes an empty wallet for good.

@@ -7,12 +7,9 @@ use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Reference};
 use holdfast_domain::admin::{WalletPatch, WalletRecord};
 
 use crate::failure::Failure;
-use crate::kit::cell::Cell;
-use crate::kit::field::{FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::input::SentFields;
 use crate::kit::value::{spend, spend_text, threshold, windows};
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, FieldKind, FormField, SentFields, Visit};
 use crate::pages::parts::wallet::{framed, opened};
 
 /// Names of the two fields of a bound on what keys spend.

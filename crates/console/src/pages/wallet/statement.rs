@@ -25,21 +25,13 @@ use holdfast_domain::{Currency, Micros, Timestamp};
 use holdfast_wire::file::FileFormat;
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::address::with_query;
-use crate::kit::amount::exact;
-use crate::kit::cell::{Cell, Link, grouped};
-use crate::kit::console_state::{StatementQuery, StatementView};
 use crate::kit::counting::{self, ReportView};
-use crate::kit::field::{FieldKind, FormField};
-use crate::kit::input::SentFields;
-use crate::kit::isolation::isolated;
 use crate::kit::moment::{day_after, short};
-use crate::kit::month::{MONTH, Month};
-use crate::kit::page::Page;
-use crate::kit::paging::{AFTER, Pages};
 use crate::kit::period::ON;
-use crate::kit::section::{Choices, Filter, Section, Table};
-use crate::kit::visit::Visit;
+use crate::kit::{
+    AFTER, Cell, Choices, FieldKind, Filter, FormField, Link, MONTH, Month, Page, Pages, Section,
+    SentFields, StatementQuery, StatementView, Table, Visit, exact, grouped, isolated, with_query,
+};
 use crate::pages::parts::reference::to_wallet;
 use crate::pages::parts::wallet::opened;
 

@@ -13,11 +13,8 @@ use holdfast_domain::wallet::Wallet;
 use holdfast_domain::{Micros, Timestamp};
 
 use crate::failure::Failure;
-use crate::kit::address::with_query;
 use crate::kit::moment::{day_of, days_before, moment_after, short};
-use crate::kit::section::{Notice, Section};
-use crate::kit::time_axis::{Step, TimeAxis};
-use crate::kit::visit::Visit;
+use crate::kit::{Notice, Section, Step, TimeAxis, Visit, with_query};
 use crate::pages::parts::usage::{chart, report, revenue, revenue_name, series, start, sum};
 
 /// Texts of the page.

@@ -7,9 +7,8 @@ use uuid::Uuid;
 
 use super::settings::shown_once;
 use crate::failure::Failure;
-use crate::kit::field::FormField;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::visit::Visit;
+use crate::kit::{FormField, Visit};
 use crate::pages::parts::webhook::{framed, opened};
 
 /// A delivery of a test event.

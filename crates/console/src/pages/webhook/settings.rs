@@ -12,11 +12,8 @@ use holdfast_domain::admin::{WebhookPatch, WebhookRecord};
 use holdfast_domain::private::Private;
 
 use crate::failure::{Failure, FieldRefusal};
-use crate::kit::cell::{Cell, Tone};
-use crate::kit::field::{Choice, FieldKind, FormField};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::section::{Facts, Notice, Snippet};
-use crate::kit::visit::Visit;
+use crate::kit::{Cell, Choice, Facts, FieldKind, FormField, Notice, Snippet, Tone, Visit};
 use crate::pages::parts::reference::{self, to_wallet};
 use crate::pages::parts::webhook::{framed, opened};
 
