@@ -16,6 +16,7 @@
 //! | `guard`, `request_origin`, `cookie` | what every request passes first: host, origin, session, requests at once |
 //! | `audience` | the roles that may sign in at a listener |
 //! | `failure` | what could not be done, as a page |
+//! | `texts` | the blocks of a page's template, as an enum |
 //! | `relay` | the port to the public API, for the playground |
 //! | `kit` | the parts that pages are made of |
 //! | `pages` | one module a page, and `pages::parts`: what several pages show |
@@ -29,6 +30,9 @@
     clippy::let_underscore_must_use,
     reason = "askama's macro writes every path in full, and drops what a template does not use"
 )]
+
+#[macro_use]
+mod texts;
 
 mod audience;
 mod console;

@@ -5,7 +5,6 @@
 //!
 //! Never: a resource of another person. A session of another person stays, and its id is as unknown as any.
 
-use askama::Template;
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::fields::members;
@@ -24,15 +23,10 @@ use crate::pages::parts::person::shown;
 use crate::pages::parts::plain::{PlainForm, new_password};
 use crate::request_origin::RequestOrigin;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/account.txt")]
-enum AccountText {
-    #[template(block = "password")]
-    Password,
-    #[template(block = "sign_out")]
-    SignOut,
-}
+texts! { #[template(path = "pages/account.txt")] AccountText {
+    Password = "password",
+    SignOut = "sign_out",
+} }
 
 pub(crate) async fn show(
     State(shared): State<ConsoleState>,

@@ -2,7 +2,6 @@
 
 pub(crate) mod forms;
 
-use askama::Template;
 use holdfast_domain::admin::listing::AdminKeyState;
 use holdfast_domain::admin::{AdminKey, Reach, ResourceId, UseCase};
 use holdfast_domain::{AdminKeyId, Timestamp};
@@ -14,13 +13,9 @@ use crate::kit::{
 };
 use crate::pages::parts::reference::Names;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/admin_keys.txt")]
-enum AdminKeysText {
-    #[template(block = "empty")]
-    Empty,
-}
+texts! { #[template(path = "pages/admin_keys.txt")] AdminKeysText {
+    Empty = "empty",
+} }
 
 const STATE: &str = "state";
 

@@ -1,6 +1,5 @@
 //! Events: what happened, newest first, and one of them as its webhooks are sent it.
 
-use askama::Template;
 use holdfast_domain::EventId;
 use holdfast_domain::admin::ResourceId;
 use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
@@ -12,13 +11,9 @@ use crate::kit::{
 };
 use crate::pages::parts::reference::{self, Names, wallet_field};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/events.txt")]
-enum EventsText {
-    #[template(block = "empty")]
-    Empty,
-}
+texts! { #[template(path = "pages/events.txt")] EventsText {
+    Empty = "empty",
+} }
 
 const KIND: &str = "kind";
 

@@ -2,7 +2,6 @@
 
 pub(crate) mod forms;
 
-use askama::Template;
 use holdfast_domain::JobId;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::job::{Job, JobState};
@@ -13,13 +12,9 @@ use crate::kit::{Cell, Facts, Page, Pages, Table, Visit};
 use crate::pages::parts::job::{HEAD, done, report, result, row, state};
 use crate::pages::parts::node;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/jobs.txt")]
-enum JobsText {
-    #[template(block = "empty")]
-    Empty,
-}
+texts! { #[template(path = "pages/jobs.txt")] JobsText {
+    Empty = "empty",
+} }
 
 /// Mismatches of a page; the command line prints all.
 const MISMATCHES: usize = 50;

@@ -11,7 +11,6 @@ pub(crate) mod edit;
 mod grant;
 mod secret;
 
-use askama::Template;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{ApiKeyRecord, Reference, UsageReport};
 use holdfast_domain::admin::listing::{
@@ -33,13 +32,9 @@ use crate::kit::{
 };
 use crate::pages::parts::{api_key, refusal};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/key.txt")]
-enum KeyText {
-    #[template(block = "no_usage")]
-    NoUsage,
-}
+texts! { #[template(path = "pages/key.txt")] KeyText {
+    NoUsage = "no_usage",
+} }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let id = visit.id()?;

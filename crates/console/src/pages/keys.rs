@@ -1,6 +1,5 @@
 //! API keys: the list, narrowed by wallet, name or state, and sorted by its columns.
 
-use askama::Template;
 use holdfast_accounts::Name;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
@@ -16,13 +15,9 @@ use crate::pages::parts::api_key::{issue_address, row};
 use crate::pages::parts::reference::{self, Names, wallet_field};
 use crate::pages::parts::usage::{SPEND_OF_MONTH, Spend, spend_cell, spend_of_month};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/keys.txt")]
-enum KeysText {
-    #[template(block = "empty")]
-    Empty { may_issue: bool },
-}
+texts! { #[template(path = "pages/keys.txt")] KeysText {
+    Empty { may_issue: bool } = "empty",
+} }
 
 const NAME: &str = "name";
 const STATE: &str = "state";

@@ -5,7 +5,6 @@
 //!
 //! Never: the token in a log, or a session for a user of a link who has not set or proven the password.
 
-use askama::Template;
 use axum::extract::{Path, Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::fields::members;
@@ -26,15 +25,10 @@ use crate::pages::parts::plain::{PlainForm, new_password};
 use crate::pages::parts::session::enter;
 use crate::request_origin::RequestOrigin;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/link.txt")]
-enum LinkText {
-    #[template(block = "sign_in")]
-    SignIn { email: String },
-    #[template(block = "owner")]
-    Owner,
-}
+texts! { #[template(path = "pages/link.txt")] LinkText {
+    SignIn { email: String } = "sign_in",
+    Owner = "owner",
+} }
 
 pub(crate) async fn show(
     State(shared): State<ConsoleState>,

@@ -8,7 +8,6 @@
 
 use std::cmp::Ordering;
 
-use askama::Template;
 use holdfast_accounts::OfferedModels;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::offer::{ModelOffer, RouteOffer};
@@ -21,15 +20,10 @@ use crate::failure::Failure;
 use crate::kit::{Cell, Link, Page, Table, Tone, Visit};
 use crate::pages::parts::route::{HEALTH_HEAD, health_row};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/models.txt")]
-enum ModelsText {
-    #[template(block = "no_model")]
-    NoModel,
-    #[template(block = "no_price")]
-    NoPrice,
-}
+texts! { #[template(path = "pages/models.txt")] ModelsText {
+    NoModel = "no_model",
+    NoPrice = "no_price",
+} }
 
 /// Columns of the same for roles that see costs.
 const COST_HEAD: [&str; 3] = ["Input cost / 1M", "Output cost / 1M", "Margin"];

@@ -5,7 +5,6 @@
 pub(crate) mod ending;
 mod price_lines;
 
-use askama::Template;
 use holdfast_accounts::OperationRecord;
 use holdfast_domain::Micros;
 use holdfast_domain::admin::{ResourceId, UseCase};
@@ -17,21 +16,13 @@ use crate::pages::parts::operation::{opened, state};
 use crate::pages::parts::posting;
 use crate::pages::parts::reference::Names;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/operation.txt")]
-enum OperationText<'a> {
-    #[template(block = "first")]
-    First,
-    #[template(block = "admitted")]
-    Admitted { run: u32, held: &'a str },
-    #[template(block = "ended")]
-    Ended { operation: &'a Operation, charge: &'a str },
-    #[template(block = "free")]
-    Free { phase: &'a Phase },
-    #[template(block = "retry")]
-    Retry { phase: &'a Phase, situation: Situation },
-}
+texts! { #[template(path = "pages/operation.txt")] OperationText<'a> {
+    First = "first",
+    Admitted { run: u32, held: &'a str } = "admitted",
+    Ended { operation: &'a Operation, charge: &'a str } = "ended",
+    Free { phase: &'a Phase } = "free",
+    Retry { phase: &'a Phase, situation: Situation } = "retry",
+} }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;

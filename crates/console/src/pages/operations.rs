@@ -3,7 +3,6 @@
 //! A filter by time, model or status reads a bounded window of rows: such a page may be empty and lead on.
 //! Never: a request or an answer of a caller.
 
-use askama::Template;
 use holdfast_accounts::{AccountsError, OperationRecord, Reference};
 use holdfast_domain::admin::ResourceId;
 use holdfast_domain::admin::listing::{OperationFilter, OperationListing, Scope};
@@ -22,13 +21,9 @@ use crate::pages::parts::operation::{self, HEAD, charge, model_field, read_model
 use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
 use crate::pages::parts::refusal;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/operations.txt")]
-enum OperationsText {
-    #[template(block = "empty")]
-    Empty,
-}
+texts! { #[template(path = "pages/operations.txt")] OperationsText {
+    Empty = "empty",
+} }
 
 const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";

@@ -4,7 +4,6 @@
 //! A payment counts on the UTC day on which it was booked. *Usage* and *Home* count a charge, and its refunds with it,
 //! in the hour in which the request finished: each page links to the other.
 
-use askama::Template;
 use axum::response::Response;
 use holdfast_admin::ledger_file;
 use holdfast_domain::admin::listing::{PostingFilter, PostingList};
@@ -19,13 +18,9 @@ use crate::kit::{
 use crate::pages::parts::posting::{ADJUSTMENT, DEPOSIT, KIND, OPERATION, PAYMENTS, REFUND, table};
 use crate::pages::parts::reference::{WALLET, to_wallet};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/payments.txt")]
-enum PaymentsText {
-    #[template(block = "counted")]
-    Counted,
-}
+texts! { #[template(path = "pages/payments.txt")] PaymentsText {
+    Counted = "counted",
+} }
 
 /// Kinds as the address has them, and as the page names them.
 const KINDS: [(&str, &str, PostingList); 4] = [

@@ -3,7 +3,6 @@
 pub(crate) mod change;
 pub(crate) mod invite;
 
-use askama::Template;
 use holdfast_accounts::{InvitationWithLink, Principal};
 use holdfast_domain::PersonId;
 use holdfast_domain::admin::listing::PersonFilter;
@@ -18,15 +17,10 @@ use crate::kit::{
 use crate::pages::parts::person::{address, called, email, roles, state};
 use crate::pages::parts::reference::{self, wallet_field};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/people.txt")]
-enum PeopleText {
-    #[template(block = "empty")]
-    Empty,
-    #[template(block = "link")]
-    Link,
-}
+texts! { #[template(path = "pages/people.txt")] PeopleText {
+    Empty = "empty",
+    Link = "link",
+} }
 
 const STATE: &str = "state";
 const ROLE: &str = "role";

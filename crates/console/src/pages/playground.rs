@@ -14,7 +14,6 @@
 
 use std::net::IpAddr;
 
-use askama::Template;
 use axum::body::Body;
 use axum::extract::Request as HttpRequest;
 use axum::response::{IntoResponse, Response};
@@ -40,21 +39,13 @@ use crate::pages::parts::plain::PlainForm;
 use crate::relay::bounded;
 use crate::request_origin::RequestOrigin;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/playground.txt")]
-enum PlaygroundText {
-    #[template(block = "intro")]
-    Intro,
-    #[template(block = "message")]
-    Message,
-    #[template(block = "replayed")]
-    Replayed,
-    #[template(block = "ran")]
-    Ran,
-    #[template(block = "failed")]
-    Failed,
-}
+texts! { #[template(path = "pages/playground.txt")] PlaygroundText {
+    Intro = "intro",
+    Message = "message",
+    Replayed = "replayed",
+    Ran = "ran",
+    Failed = "failed",
+} }
 
 const BEARER: &str = "api_key";
 const MODEL: &str = "model";

@@ -2,7 +2,6 @@
 //!
 //! Never: a prompt, or a model's name that the configuration does not have.
 
-use askama::Template;
 use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::admin::ResourceId;
 use holdfast_domain::statistics::{RefusedRequest, Shortage};
@@ -14,13 +13,9 @@ use crate::kit::{Cell, Facts, Notice, Page, Tone, Visit, money};
 use crate::pages::parts::reference::Names;
 use crate::pages::parts::refusal::cause;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/refusals.txt")]
-enum RefusalsText {
-    #[template(block = "shortage")]
-    Shortage { wanted: String, available: Option<String> },
-}
+texts! { #[template(path = "pages/refusals.txt")] RefusalsText {
+    Shortage { wanted: String, available: Option<String> } = "shortage",
+} }
 
 /// The page of one refused request.
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use askama::Template;
 use holdfast_accounts::{AttemptSums, RouteHistory};
 use holdfast_domain::Timestamp;
 use holdfast_domain::statistics::{AttemptOutcome, RouteFailure, RouteHour};
@@ -18,15 +17,10 @@ use crate::kit::{
 };
 use crate::pages::parts::route::{breakers, error_rate, milliseconds, note, report_row};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/routes.txt")]
-enum RoutesText {
-    #[template(block = "empty")]
-    Empty,
-    #[template(block = "intro")]
-    Intro,
-}
+texts! { #[template(path = "pages/routes.txt")] RoutesText {
+    Empty = "empty",
+    Intro = "intro",
+} }
 
 const HEAD: [&str; 10] = [
     "Route",

@@ -2,7 +2,6 @@
 //!
 //! Never: a hit that the visitor may not open, or a word about why there is none.
 
-use askama::Template;
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::{SearchHit, SearchLimits, SearchOutcome, SearchTerm};
 use holdfast_domain::WalletId;
@@ -13,17 +12,11 @@ use crate::kit::shell::TERM;
 use crate::kit::{Cell, Notice, Page, Section, Table, Tone, Visit, noun, of_thing, with_query};
 use crate::pages::parts::reference::Names;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/search.txt")]
-enum SearchText {
-    #[template(block = "empty")]
-    Empty,
-    #[template(block = "has_more")]
-    HasMore,
-    #[template(block = "needs_api_key")]
-    NeedsApiKey,
-}
+texts! { #[template(path = "pages/search.txt")] SearchText {
+    Empty = "empty",
+    HasMore = "has_more",
+    NeedsApiKey = "needs_api_key",
+} }
 
 pub(crate) async fn show(visit: Visit) -> Result<Response, Failure> {
     let term = match visit.query.read::<SearchTerm>(TERM) {

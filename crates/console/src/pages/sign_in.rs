@@ -5,7 +5,6 @@
 //!
 //! Never: a word about which of address and password was wrong, or whether the address is known.
 
-use askama::Template;
 use axum::extract::{Request as HttpRequest, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use holdfast_accounts::fields::members;
@@ -25,13 +24,9 @@ use crate::pages::parts::plain::PlainForm;
 use crate::pages::parts::session::enter;
 use crate::request_origin::RequestOrigin;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/account.txt")]
-enum SignInText {
-    #[template(block = "confirm")]
-    Confirm,
-}
+texts! { #[template(path = "pages/account.txt")] SignInText {
+    Confirm = "confirm",
+} }
 
 const NEXT: &str = "next";
 const EMAIL: &str = "email";

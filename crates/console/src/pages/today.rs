@@ -11,7 +11,6 @@ mod watch;
 
 use std::collections::BTreeMap;
 
-use askama::Template;
 use holdfast_accounts::{AttemptSums, UsageReport};
 use holdfast_domain::admin::listing::{
     ApiKeyFilter, OperationFilter, Order, PageRequest, Period, WalletFilter,
@@ -34,37 +33,21 @@ use crate::pages::parts::usage::{
     revenue, series, start, sum,
 };
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/home.txt")]
-enum TodayText<'a> {
-    #[template(block = "until")]
-    Until { before: &'a str, until: &'a str },
-    #[template(block = "against")]
-    Against { change: &'a str, until: &'a str },
-    #[template(block = "revenue")]
-    Revenue,
-    #[template(block = "ranking")]
-    Ranking,
-    #[template(block = "no_request")]
-    NoRequest,
-    #[template(block = "chart")]
-    Chart { of: &'a str, currency: Currency },
-    #[template(block = "customers")]
-    Customers,
-    #[template(block = "refused")]
-    Refused,
-    #[template(block = "no_customer")]
-    NoCustomer,
-    #[template(block = "models")]
-    Models,
-    #[template(block = "wallet")]
-    Wallet,
-    #[template(block = "api_key")]
-    ApiKey,
-    #[template(block = "request")]
-    Request,
-}
+texts! { #[template(path = "pages/home.txt")] TodayText<'a> {
+    Until { before: &'a str, until: &'a str } = "until",
+    Against { change: &'a str, until: &'a str } = "against",
+    Revenue = "revenue",
+    Ranking = "ranking",
+    NoRequest = "no_request",
+    Chart { of: &'a str, currency: Currency } = "chart",
+    Customers = "customers",
+    Refused = "refused",
+    NoCustomer = "no_customer",
+    Models = "models",
+    Wallet = "wallet",
+    ApiKey = "api_key",
+    Request = "request",
+} }
 
 /// Days of the chart and of the sparklines, today among them.
 const DAYS: u32 = 30;

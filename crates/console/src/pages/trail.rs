@@ -2,7 +2,6 @@
 //!
 //! Never: a secret. A row has names and texts, as the log has them.
 
-use askama::Template;
 use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
 use holdfast_domain::admin::{ActorId, FieldChange, ResourceId, UseCase};
 
@@ -15,15 +14,10 @@ use crate::pages::trail::sentence::{Sentence, Subjects};
 
 mod sentence;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/trail.txt")]
-enum TrailText {
-    #[template(block = "empty")]
-    Empty,
-    #[template(block = "checksum")]
-    Checksum,
-}
+texts! { #[template(path = "pages/trail.txt")] TrailText {
+    Empty = "empty",
+    Checksum = "checksum",
+} }
 
 const THING: &str = "thing";
 const ACTOR: &str = "actor";

@@ -10,7 +10,6 @@
 
 mod view;
 
-use askama::Template;
 use axum::response::Response;
 use holdfast_admin::usage_file;
 use holdfast_domain::admin::listing::{PageCursor, Period};
@@ -32,13 +31,9 @@ use crate::pages::parts::operation::{ROUTE, model_field, read_model, route_field
 use crate::pages::parts::reference::{self, api_key_field, wallet_field};
 use crate::pages::parts::usage::{CurrencyRows, by_currency, counted};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/usage.txt")]
-enum UsageText {
-    #[template(block = "rows")]
-    Rows { first: usize, end: usize, all: usize },
-}
+texts! { #[template(path = "pages/usage.txt")] UsageText {
+    Rows { first: usize, end: usize, all: usize } = "rows",
+} }
 
 /// Reports are of the last 30 days if their address names no period.
 const PERIOD: PeriodChoice = PeriodChoice { path: "/usage", default: "30d" };

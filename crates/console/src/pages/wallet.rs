@@ -8,7 +8,6 @@ pub(crate) mod settings;
 pub(crate) mod statement;
 mod usage;
 
-use askama::Template;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::{
     ApiKeyFilter, Order, PageRequest, PostingFilter, PostingList,
@@ -22,17 +21,11 @@ use crate::pages::parts::{api_key, operation, person, posting, refusal, wallet};
 
 use self::usage::Spending;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/wallet.txt")]
-enum WalletText {
-    #[template(block = "low_balance")]
-    LowBalance,
-    #[template(block = "no_key")]
-    NoKey,
-    #[template(block = "no_request")]
-    NoRequest,
-}
+texts! { #[template(path = "pages/wallet.txt")] WalletText {
+    LowBalance = "low_balance",
+    NoKey = "no_key",
+    NoRequest = "no_request",
+} }
 
 const OVERVIEW: &str = "Overview";
 

@@ -1,6 +1,5 @@
 //! Wallets: the list, narrowed by name or balance, and sorted by any column.
 
-use askama::Template;
 use holdfast_accounts::{AccountsError, Reference};
 use holdfast_domain::Micros;
 use holdfast_domain::admin::listing::{Page as ListPage, WalletFilter};
@@ -14,13 +13,9 @@ use crate::pages::parts::reference::wallet_names;
 use crate::pages::parts::usage::{SPEND_OF_MONTH, Spend, spend_cell, spend_of_month};
 use crate::pages::parts::wallet::state;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/wallets.txt")]
-enum WalletsText {
-    #[template(block = "empty")]
-    Empty { may_create: bool },
-}
+texts! { #[template(path = "pages/wallets.txt")] WalletsText {
+    Empty { may_create: bool } = "empty",
+} }
 
 const BELOW: &str = "available_below";
 const NAME: &str = "name";

@@ -3,7 +3,6 @@
 pub(crate) mod change;
 pub(crate) mod settings;
 
-use askama::Template;
 use holdfast_domain::admin::webhook::{DeliveryRecord, DeliveryState};
 use holdfast_domain::admin::{ResourceId, UseCase};
 
@@ -12,13 +11,9 @@ use crate::kit::{Cell, Facts, Page, Pages, Table, Tone, Visit};
 use crate::pages::parts::reference::Names;
 use crate::pages::parts::webhook::{kinds, opened, origin, state, wallet};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/webhooks.txt")]
-enum WebhookText {
-    #[template(block = "no_delivery")]
-    NoDelivery,
-}
+texts! { #[template(path = "pages/webhooks.txt")] WebhookText {
+    NoDelivery = "no_delivery",
+} }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;

@@ -2,7 +2,6 @@
 //!
 //! The whole address is shown to those who may change it: it may carry a secret of its receiver. Others see its origin.
 
-use askama::Template;
 use holdfast_domain::admin::{ResourceId, UseCase, WebhookRecord};
 
 use crate::failure::Failure;
@@ -10,13 +9,9 @@ use crate::kit::{Cell, Filter, Page, Pages, Table, Visit, Visitor};
 use crate::pages::parts::reference::{self, Names, wallet_field};
 use crate::pages::parts::webhook::{kinds, origin, state, wallet};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/webhooks.txt")]
-enum WebhooksText {
-    #[template(block = "empty")]
-    Empty,
-}
+texts! { #[template(path = "pages/webhooks.txt")] WebhooksText {
+    Empty = "empty",
+} }
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let page = Page::new("Webhooks").form(&visit, UseCase::WebhookCreate, "/webhooks/new");

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use askama::Template;
 use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
@@ -15,13 +14,9 @@ use crate::kit::moment;
 use crate::kit::{Cell, Choice, Facts, FieldKind, FormField, Notice, Snippet, Tone, Visit};
 use crate::pages::parts::reference::{self, WALLET};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/admin_keys.txt")]
-enum AdminKeysFormsText {
-    #[template(block = "secret")]
-    Secret,
-}
+texts! { #[template(path = "pages/admin_keys.txt")] AdminKeysFormsText {
+    Secret = "secret",
+} }
 
 const ROLE: &str = "role";
 const GRACE: &str = "grace_seconds";

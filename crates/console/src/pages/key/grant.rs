@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use askama::Template;
 use holdfast_accounts::Principal;
 use holdfast_accounts::fields::members;
 use holdfast_domain::admin::{Role, WalletRecord};
@@ -18,17 +17,11 @@ const SPEND: [&str; 2] = ["spend", "spend_window"];
 const MODELS: &str = "models";
 const ENDS_AT: &str = "ends_at";
 
-/// Texts of the fields.
-#[derive(Debug, Template)]
-#[template(path = "pages/grant.txt")]
-enum GrantText {
-    #[template(block = "no_bound")]
-    NoBound,
-    #[template(block = "model_ids")]
-    ModelIds,
-    #[template(block = "long_list")]
-    LongList { most: usize },
-}
+texts! { #[template(path = "pages/grant.txt")] GrantText {
+    NoBound = "no_bound",
+    ModelIds = "model_ids",
+    LongList { most: usize } = "long_list",
+} }
 
 /// Public ids of the models on offer.
 pub(crate) fn offered(visit: &Visit) -> Vec<String> {

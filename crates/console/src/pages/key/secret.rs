@@ -1,7 +1,6 @@
 //! A secret as it is shown, once: the key itself, and programs that use it. Only the page that answers the form has it:
 //! no address, no log, and no later answer to the form.
 
-use askama::Template;
 use holdfast_accounts::IssuedApiKey;
 use holdfast_domain::credential::ApiKey;
 use holdfast_domain::model::{ModelPattern, PublicModelId};
@@ -10,15 +9,10 @@ use crate::kit::form::FormOutcome;
 use crate::kit::{Cell, Facts, Notice, Snippet, Tone};
 use crate::pages::parts::example;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/key.txt")]
-enum SecretText {
-    #[template(block = "shown_before")]
-    ShownBefore,
-    #[template(block = "secret")]
-    Secret,
-}
+texts! { #[template(path = "pages/key.txt")] SecretText {
+    ShownBefore = "shown_before",
+    Secret = "secret",
+} }
 
 /// Model of the programs if none is on offer.
 const MODEL: &str = "publisher/model";

@@ -3,26 +3,18 @@
 //! Lines are exact, in millionths of a micro; their sum is rounded up once, to a whole micro. So the lines of a
 //! table add up to its charge, for all prices. The part beyond the hold is not charged.
 
-use askama::Template;
 use holdfast_domain::billing::UsageRecord;
 use holdfast_domain::price::PriceVersion;
 use holdfast_domain::{Currency, Micros};
 
 use crate::kit::{Cell, Table, grouped, money};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/operation.txt")]
-enum PriceLinesText {
-    #[template(block = "sum")]
-    Sum,
-    #[template(block = "rounded")]
-    Rounded,
-    #[template(block = "shortfall")]
-    Shortfall,
-    #[template(block = "breakdown")]
-    Breakdown { above: Option<u64> },
-}
+texts! { #[template(path = "pages/operation.txt")] PriceLinesText {
+    Sum = "sum",
+    Rounded = "rounded",
+    Shortfall = "shortfall",
+    Breakdown { above: Option<u64> } = "breakdown",
+} }
 
 /// Millionths of a micro in one unit of a currency.
 const UNIT: u128 = 1_000_000_000_000;

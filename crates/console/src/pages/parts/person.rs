@@ -3,19 +3,14 @@
 use crate::failure::Failure;
 use crate::kit::{Cell, Link, Table, Tone, Visit};
 use crate::pages::parts::reference::WALLET;
-use askama::Template;
 use holdfast_domain::admin::listing::{PageRequest, PersonFilter};
 use holdfast_domain::admin::{EmailAddress, PersonRecord, PersonState, Reach};
 use holdfast_domain::{PersonId, WalletId};
 use uuid::Uuid;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/people.txt")]
-enum PersonPartText {
-    #[template(block = "none_of_wallet")]
-    NoneOfWallet,
-}
+texts! { #[template(path = "pages/people.txt")] PersonPartText {
+    NoneOfWallet = "none_of_wallet",
+} }
 
 /// People of a wallet: what each has of it, or is offered.
 pub(crate) async fn of_wallet(

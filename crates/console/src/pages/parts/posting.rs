@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use askama::Template;
 use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::PostingListing;
 use holdfast_domain::ledger::PostingKind;
@@ -13,13 +12,9 @@ use crate::failure::Failure;
 use crate::kit::{Cell, Table, Visit, with_query};
 use crate::pages::parts::reference::{WALLET, to_wallet};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/payments.txt")]
-enum PostingPartText {
-    #[template(block = "no_deposit")]
-    NoDeposit,
-}
+texts! { #[template(path = "pages/payments.txt")] PostingPartText {
+    NoDeposit = "no_deposit",
+} }
 
 /// Address of the list.
 pub(crate) const PAYMENTS: &str = "/payments";

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 
-use askama::Template;
 use holdfast_domain::admin::listing::{Order, PageRequest, Period};
 use holdfast_domain::admin::{HourlyRefusals, RefusalFilter, ResourceId, UseCase};
 use holdfast_domain::statistics::{RefusedRequest, hour_of};
@@ -16,15 +15,10 @@ use crate::failure::Failure;
 use crate::kit::{Cell, Link, Pages, Table, Tone, Visit};
 use crate::pages::parts::reference::{self, Names};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/refusals.txt")]
-enum RefusalPartText {
-    #[template(block = "title")]
-    Title,
-    #[template(block = "unknown_code")]
-    UnknownCode,
-}
+texts! { #[template(path = "pages/refusals.txt")] RefusalPartText {
+    Title = "title",
+    UnknownCode = "unknown_code",
+} }
 
 /// Head of a table of refused requests.
 const HEAD: [&str; 6] = ["Refused", "Code", "Model", "API key", "Wallet", "Same this hour"];

@@ -6,7 +6,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use askama::Template;
 use holdfast_accounts::UsageReport;
 use holdfast_domain::admin::listing::Period as Span;
 use holdfast_domain::admin::report::{
@@ -26,17 +25,11 @@ use crate::kit::{
     money, percent,
 };
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/usage.txt")]
-enum UsagePartText<'a> {
-    #[template(block = "counted")]
-    Counted,
-    #[template(block = "known_cost")]
-    KnownCost { of: String },
-    #[template(block = "missing")]
-    Missing { part: &'a str, cause: &'a str },
-}
+texts! { #[template(path = "pages/usage.txt")] UsagePartText<'a> {
+    Counted = "counted",
+    KnownCost { of: String } = "known_cost",
+    Missing { part: &'a str, cause: &'a str } = "missing",
+} }
 
 /// Meters of a prompt.
 pub(crate) const PROMPT: [MeterKind; 4] =

@@ -1,6 +1,5 @@
 //! The form that invites a person to one role.
 
-use askama::Template;
 use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{Name, NewInvitation};
@@ -12,13 +11,9 @@ use crate::kit::{Choice, FieldKind, FormField, SentFields, Visit};
 use crate::pages::parts::reference::{self, WALLET, wallet_names};
 use crate::pages::people::linked;
 
-/// Texts of the form.
-#[derive(Debug, Template)]
-#[template(path = "pages/people.txt")]
-enum InviteText {
-    #[template(block = "role")]
-    Role { role: Role },
-}
+texts! { #[template(path = "pages/people.txt")] InviteText {
+    Role { role: Role } = "role",
+} }
 
 /// The form, with the authority of its user.
 pub(crate) struct Invite {

@@ -1,6 +1,5 @@
 //! The first page of a holder: their wallet, and how to use it. No data of another wallet.
 
-use askama::Template;
 use holdfast_domain::admin::UseCase;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, Order, PageRequest, Period};
 use holdfast_domain::admin::report::{GroupBy, Grouping, UsageFilter, UsageQuery, UsageRow};
@@ -16,17 +15,11 @@ use crate::pages::parts::operation;
 use crate::pages::parts::reference::to_wallet;
 use crate::pages::parts::usage::{SPEND_OF_MONTH, revenue, start, sum};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/home.txt")]
-enum HolderText {
-    #[template(block = "no_key")]
-    Keyless { may_issue: bool },
-    #[template(block = "no_request_yet")]
-    FirstRequest,
-    #[template(block = "no_model")]
-    ModelAbsent,
-}
+texts! { #[template(path = "pages/home.txt")] HolderText {
+    Keyless { may_issue: bool } = "no_key",
+    FirstRequest = "no_request_yet",
+    ModelAbsent = "no_model",
+} }
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;

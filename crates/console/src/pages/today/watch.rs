@@ -2,7 +2,6 @@
 //!
 //! Never: good news. A table without a row that is wrong is left out, unless only a part of its rows was read.
 
-use askama::Template;
 use holdfast_domain::Micros;
 use holdfast_domain::admin::job::{Job, JobState};
 use holdfast_domain::admin::listing::{OperationFilter, Order, PageRequest, Scope, WalletFilter};
@@ -14,25 +13,15 @@ use crate::kit::moment::second;
 use crate::kit::{Cell, Link, Notice, Section, Table, Tone, Visit};
 use crate::pages::parts::{job, node, operation, route};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/home.txt")]
-enum WatchText<'a> {
-    #[template(block = "all_good")]
-    AllGood,
-    #[template(block = "restored")]
-    Restored { until: &'a str },
-    #[template(block = "older_stuck")]
-    OlderStuck,
-    #[template(block = "low")]
-    Low,
-    #[template(block = "older_low")]
-    OlderLow,
-    #[template(block = "no_result")]
-    NoResult,
-    #[template(block = "no_check")]
-    NoCheck,
-}
+texts! { #[template(path = "pages/home.txt")] WatchText<'a> {
+    AllGood = "all_good",
+    Restored { until: &'a str } = "restored",
+    OlderStuck = "older_stuck",
+    Low = "low",
+    OlderLow = "older_low",
+    NoResult = "no_result",
+    NoCheck = "no_check",
+} }
 
 /// Rows of a list on this page; the rest is a click away.
 const SHOWN: u32 = 10;

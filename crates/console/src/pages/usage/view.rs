@@ -12,7 +12,6 @@
 
 use std::cmp::Reverse;
 
-use askama::Template;
 use holdfast_domain::admin::report::{Group, GroupBy, Grouping, Totals, UsageQuery, UsageRow};
 use holdfast_domain::limits::Counter;
 use holdfast_domain::usage::MeterKind;
@@ -34,17 +33,11 @@ use crate::pages::parts::usage::{
     revenue_name, series, start,
 };
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/usage.txt")]
-enum ViewText<'a> {
-    #[template(block = "empty")]
-    Empty { currency: Option<Currency> },
-    #[template(block = "incomplete")]
-    Incomplete,
-    #[template(block = "title")]
-    Title { name: &'a str, by: &'a str, currency: Currency, step: &'a str, last: Option<usize> },
-}
+texts! { #[template(path = "pages/usage.txt")] ViewText<'a> {
+    Empty { currency: Option<Currency> } = "empty",
+    Incomplete = "incomplete",
+    Title { name: &'a str, by: &'a str, currency: Currency, step: &'a str, last: Option<usize> } = "title",
+} }
 
 /// Rows of the ranking.
 const RANKED: usize = 10;

@@ -9,7 +9,6 @@
 //! The journal has its newest page first, and the entries of a page stand oldest first, between the balances before and
 //! after them. The file has all of the month.
 
-use askama::Template;
 use axum::response::Response;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{Reference, StatementPage};
@@ -35,21 +34,13 @@ use crate::kit::{
 use crate::pages::parts::reference::to_wallet;
 use crate::pages::parts::wallet::opened;
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/wallet.txt")]
-enum StatementText<'a> {
-    #[template(block = "charges")]
-    Charges { count: &'a str, is_one: bool },
-    #[template(block = "day_title")]
-    DayTitle { day: &'a str },
-    #[template(block = "hold_unused")]
-    HoldUnused,
-    #[template(block = "hold_not_run")]
-    HoldNotRun,
-    #[template(block = "hold_unknown")]
-    HoldUnknown,
-}
+texts! { #[template(path = "pages/wallet.txt")] StatementText<'a> {
+    Charges { count: &'a str, is_one: bool } = "charges",
+    DayTitle { day: &'a str } = "day_title",
+    HoldUnused = "hold_unused",
+    HoldNotRun = "hold_not_run",
+    HoldUnknown = "hold_unknown",
+} }
 
 const VIEW: &str = "view";
 const JOURNAL: &str = "journal";

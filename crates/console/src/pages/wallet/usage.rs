@@ -4,7 +4,6 @@
 
 use std::sync::Arc;
 
-use askama::Template;
 use holdfast_accounts::UsageReport;
 use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::admin::report::{Group, GroupBy, Grouping, Totals, UsageFilter, UsageRow};
@@ -17,13 +16,9 @@ use crate::kit::moment::{day_of, days_before, moment_after, short};
 use crate::kit::{Notice, Section, Step, TimeAxis, Visit, with_query};
 use crate::pages::parts::usage::{chart, report, revenue, revenue_name, series, start, sum};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/wallet.txt")]
-enum WalletUsageText<'a> {
-    #[template(block = "chart_title")]
-    ChartTitle { name: &'a str, currency: &'a str },
-}
+texts! { #[template(path = "pages/wallet.txt")] WalletUsageText<'a> {
+    ChartTitle { name: &'a str, currency: &'a str } = "chart_title",
+} }
 
 /// Days of the chart, today among them: no month has more.
 const DAYS: u32 = 31;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use askama::Template;
 use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{Description, Edit, NewWebhook, WebhookWithSecret};
@@ -17,13 +16,9 @@ use crate::kit::{Cell, Choice, Facts, FieldKind, FormField, Notice, Snippet, Ton
 use crate::pages::parts::reference::{self, to_wallet};
 use crate::pages::parts::webhook::{framed, opened};
 
-/// Texts of the page.
-#[derive(Debug, Template)]
-#[template(path = "pages/webhooks.txt")]
-enum WebhookSettingsText {
-    #[template(block = "secret")]
-    Secret,
-}
+texts! { #[template(path = "pages/webhooks.txt")] WebhookSettingsText {
+    Secret = "secret",
+} }
 
 const KINDS: &str = "kinds";
 
