@@ -56,6 +56,20 @@ pub(crate) enum FieldKind {
 }
 
 impl FieldKind {
+    /// A choice of one of these labels, or of none under this word.
+    pub(crate) fn any_of<'a>(none: &str, labels: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::none_or(none, labels.into_iter().map(|label| (label, label)))
+    }
+
+    /// A choice of one of these values with their labels, or of none under this word.
+    pub(crate) fn none_or<'a>(
+        none: &str,
+        choices: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Self {
+        let choices = choices.into_iter().map(|(value, label)| Choice::new(value, label));
+        Self::Select(std::iter::once(Choice::new("", none)).chain(choices).collect())
+    }
+
     /// Attributes of the input that takes it.
     const fn attributes(&self) -> &'static str {
         match self {
@@ -125,6 +139,16 @@ impl FormField {
         Self { is_required: false, ..Self::new(name, label, kind) }
     }
 
+    /// A field of a filter, with what the query has.
+    pub(crate) fn sought(
+        name: &'static str,
+        label: &str,
+        kind: FieldKind,
+        query: &SentFields,
+    ) -> Self {
+        Self::optional(name, label, kind).value(query.raw(name))
+    }
+
     /// The field of a member.
     pub(crate) fn of(member: &Member, kind: FieldKind) -> Self {
         let Member { name, label, hint, is_required } = *member;
@@ -182,6 +206,14 @@ impl FormField {
     /// A value that is carried along unseen.
     pub(crate) fn hidden_value(name: &'static str, value: &str) -> Self {
         Self::new(name, "", FieldKind::Hidden).value(value)
+    }
+
+    /// These parameters of a query, carried along unseen: a form sends its own fields only.
+    pub(crate) fn carried(query: &SentFields, names: &[&'static str]) -> Vec<Self> {
+        let chosen = names.iter().filter_map(|name| Some((name, query.get(name)?)));
+        let hidden =
+            |(name, _): (&&'static str, &str)| Self::sought(name, name, FieldKind::Hidden, query);
+        chosen.map(hidden).collect()
     }
 
     /// True if its value has a line for each choice.

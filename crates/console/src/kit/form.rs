@@ -34,8 +34,8 @@ use uuid::Uuid;
 use crate::failure::Failure;
 use crate::kit::flash;
 use crate::kit::{
-    Cell, ConsoleState, Facts, FieldKind, Form, FormField, Notice, Page, Section, SentFields, Tone,
-    Visit, isolated, noun, of_thing, put_beside, read_form, with_query,
+    Cell, ConsoleState, Facts, FieldKind, Form, FormField, Notice, Page, Section, SentFields,
+    Snippet, Tone, Visit, isolated, noun, of_thing, put_beside, read_form, with_query,
 };
 
 /// Name of the parameter that carries the request key.
@@ -109,6 +109,12 @@ impl FormOutcome {
         Self { sections: Vec::new(), next: None, is_told_once: false }
     }
 
+    /// A change with a secret under this title, and the sentence that it is shown once.
+    pub(crate) fn secret(sentence: String, title: &str, secret: impl Into<String>) -> Self {
+        let outcome = Self::done().section(Notice::new(Tone::Warning, sentence));
+        outcome.section(Snippet::new(title, secret)).telling_once()
+    }
+
     /// The same with a section for its review.
     pub(crate) fn section(mut self, section: impl Into<Section>) -> Self {
         self.sections.push(section.into());
@@ -153,6 +159,39 @@ pub(crate) trait FormPage: Send + Sync + Sized + 'static {
     /// Reads the fields and makes the change under this request, or rehearses it.
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure>;
 }
+
+/// Writes forms that have a reason only. Each is about the resource that `opened` reads and `framed` names, makes its
+/// change by its id, and leads back to its page in this folder.
+macro_rules! reason_forms {
+    ($($(#[$doc:meta])* $form:ident($it:ident: $resource:ty) {
+        $change:ident($id:expr), $folder:literal, $field:expr $(, $words:expr)?
+    })+) => {$(
+        $(#[$doc])*
+        pub(crate) struct $form($resource);
+
+        #[async_trait::async_trait]
+        impl $crate::kit::form::FormPage for $form {
+            $(const WORDS: Option<holdfast_accounts::FormWords> = Some($words);)?
+
+            async fn open(visit: &Visit) -> Result<Self, Failure> {
+                Ok(Self(opened(visit).await?))
+            }
+
+            fn frame(&self, form: FormFrame) -> FormFrame {
+                framed(form, &self.0).fields([$field])
+            }
+
+            async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
+                let $it = &self.0;
+                let id = $id;
+                visit.accounts().$change(visit.principal(), &sent.request, id).await?;
+                Ok(FormOutcome::done().next(format!("/{}/{id}", $folder)))
+            }
+        }
+    )+};
+}
+
+pub(crate) use reason_forms;
 
 /// Both methods of a form, for visitors that have its use case; the use case itself judges again.
 pub(crate) fn methods<F: FormPage>(use_case: UseCase) -> MethodRouter<ConsoleState> {

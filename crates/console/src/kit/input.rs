@@ -12,7 +12,7 @@ use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use uuid::Uuid;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, FieldRefusal};
 
 /// Largest form but the playground's, in bytes.
 const FORM_MAX: usize = 64 << 10;
@@ -63,6 +63,26 @@ impl SentFields {
     ) -> Result<Option<T>, Failure> {
         let value = self.get(name).map(read).transpose();
         value.map_err(|error| Failure::field(name, sentence(&error.to_string())))
+    }
+
+    /// Reads the optional choice of this name.
+    pub(crate) fn choice<T>(
+        &self,
+        name: &str,
+        known: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, Failure> {
+        let bad = || Failure::field(name, FieldRefusal::NotAChoice);
+        self.get(name).map(|label| known(label).ok_or_else(bad)).transpose()
+    }
+
+    /// Reads the choice of this name, which must be there.
+    pub(crate) fn want_choice<T>(
+        &self,
+        name: &str,
+        known: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, Failure> {
+        let missing = || Failure::field(name, FieldRefusal::NotAChoice);
+        self.choice(name, known)?.ok_or_else(missing)
     }
 
     /// Reads the value of this name, which must be there.

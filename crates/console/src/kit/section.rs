@@ -153,6 +153,18 @@ impl Table {
         Self { sorts, ..self }
     }
 
+    /// The same without a column, if `is_there` is false: a role may lack it.
+    pub(crate) fn column_if(mut self, is_there: bool, column: usize) -> Self {
+        if !is_there {
+            self.head.remove(column);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
+            if column < self.sorts.len() {
+                self.sorts.remove(column);
+            }
+        }
+        self
+    }
+
     fn sort(&self, column: &usize) -> Option<&SortLink> {
         self.sorts.get(*column).and_then(Option::as_ref)
     }

@@ -27,6 +27,12 @@ pub(crate) struct Tile {
     spark: String,
 }
 
+impl From<Tile> for Tiles {
+    fn from(tile: Tile) -> Self {
+        Self { title: String::new(), tiles: vec![tile] }
+    }
+}
+
 impl Tile {
     pub(crate) fn new(label: &str, value: impl Into<String>) -> Self {
         let (label, value) = (label.to_owned(), value.into());

@@ -3,6 +3,8 @@
 //!
 //! Never: an amount through a float, or a limit that is none because it was misspelled.
 
+use std::time::Duration;
+
 use holdfast_accounts::fields;
 use holdfast_domain::limits::{SpendLimit, SpendWindow};
 use holdfast_domain::{Currency, Micros, Timestamp};
@@ -43,6 +45,22 @@ pub(crate) fn spend(
     let chosen = sent.get(window).and_then(fields::window);
     let window = chosen.ok_or_else(|| Failure::field(window, FieldRefusal::NotAChoice))?;
     Ok(Some(SpendLimit { micros, window }))
+}
+
+/// Field of the span for which earlier secrets stay.
+const GRACE: &str = "grace_seconds";
+
+/// Spans to choose from, in seconds.
+pub(crate) fn graces(spans: &[(u64, &str)]) -> FieldKind {
+    let choice = |(span, label): &(u64, &str)| Choice::new(span.to_string(), *label);
+    FieldKind::Select(spans.iter().map(choice).collect())
+}
+
+/// Reads a span, one of these.
+pub(crate) fn grace(sent: &SentFields, spans: &[(u64, &str)]) -> Result<Duration, Failure> {
+    // Any number can be sent: one of years would keep the other secrets in force.
+    let known = |text: &str| spans.iter().find(|(span, _)| span.to_string() == text);
+    sent.want_choice(GRACE, known).map(|(span, _)| Duration::from_secs(*span))
 }
 
 /// The windows of a bound on spend.

@@ -8,7 +8,7 @@ use holdfast_domain::{AdminKeyId, Timestamp};
 
 use crate::failure::Failure;
 use crate::kit::{
-    Cell, Choice, Facts, FieldKind, Filter, FormField, Page, Pages, Table, Tone, Visit, isolated,
+    Cell, Facts, FieldKind, Filter, FormField, Page, Pages, Table, Tone, Visit, isolated,
     with_query,
 };
 use crate::pages::parts::reference::Names;
@@ -33,10 +33,8 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let rows = listed.rows.iter().map(|key| row(key, &names, now)).collect();
     let head = ["Name", "Role", "Wallet", "State", "Ends", "Created"];
     let empty = &AdminKeysText::Empty.to_string();
-    let states = [("", "All"), ("in_force", "In force"), ("ended", "Ended")];
-    let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
-    let field = FormField::optional(STATE, "State", FieldKind::Select(states))
-        .value(visit.query.raw(STATE));
+    let states = FieldKind::none_or("All", [("in_force", "In force"), ("ended", "Ended")]);
+    let field = FormField::sought(STATE, "State", states, &visit.query);
     Ok(Page::new("Admin keys")
         .form(&visit, UseCase::AdminKeyIssue, "/admin-keys/new")
         .section(Filter::new("/admin-keys", vec![field]))
@@ -96,7 +94,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         ("Wallet", reach(&key, &names)),
         ("Ends", Cell::some_moment(key.ends_at)),
         ("Created", Cell::moment(key.created_at)),
-        ("Made by", Cell::code(key.created_by)),
+        ("Created by", Cell::code(key.created_by)),
         ("Revoked", Cell::some_moment(key.revoked_at)),
         ("Id", Cell::code(key.id)),
     ];

@@ -5,10 +5,8 @@ use holdfast_domain::admin::ResourceId;
 use holdfast_domain::admin::event::{EventFilter, EventKind, EventRecord};
 use serde_json::Value;
 
-use crate::failure::{Failure, FieldRefusal};
-use crate::kit::{
-    Cell, Choice, Facts, FieldKind, Filter, FormField, Page, Pages, Snippet, Table, Visit,
-};
+use crate::failure::Failure;
+use crate::kit::{Cell, Facts, FieldKind, Filter, FormField, Page, Pages, Snippet, Table, Visit};
 use crate::pages::parts::reference::{self, Names, wallet_field};
 
 texts! { #[template(path = "pages/events.txt")] EventsText {
@@ -24,9 +22,7 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
 
 async fn found(visit: &Visit) -> Result<Table, Failure> {
     let wallet = reference::wallet(visit, &visit.query).await?;
-    let bad = || Failure::field(KIND, FieldRefusal::NotAChoice);
-    let kind = visit.query.get(KIND).map(|label| EventKind::from_label(label).ok_or_else(bad));
-    let filter = EventFilter { wallet, kind: kind.transpose()? };
+    let filter = EventFilter { wallet, kind: visit.query.choice(KIND, EventKind::from_label)? };
     let pages = Pages::new(visit, "/events", &visit.query);
     let listed = visit.accounts().events(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(listed.next)?;
@@ -38,10 +34,8 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
 }
 
 async fn narrow(visit: &Visit) -> Result<Filter, Failure> {
-    let mut kinds = vec![Choice::new("", "All")];
-    kinds.extend(EventKind::ALL.iter().map(|kind| Choice::new(kind.label(), kind.label())));
-    let kinds =
-        FormField::optional(KIND, "Kind", FieldKind::Select(kinds)).value(visit.query.raw(KIND));
+    let kinds = FieldKind::any_of("All", EventKind::ALL.iter().map(|kind| kind.label()));
+    let kinds = FormField::sought(KIND, "Kind", kinds, &visit.query);
     let fields = std::iter::once(kinds).chain(wallet_field(visit).await?).collect();
     Ok(Filter::new("/events", fields))
 }

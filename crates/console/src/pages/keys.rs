@@ -6,10 +6,10 @@ use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyListing, ApiKeyState};
 use holdfast_domain::admin::report::GroupBy;
 use holdfast_domain::admin::{ResourceId, UseCase};
 
-use crate::failure::{Failure, FieldRefusal};
+use crate::failure::Failure;
 use crate::kit::sorting::{self, SortColumn};
 use crate::kit::{
-    Cell, Choice, FieldKind, Filter, FormField, Page, Pages, Section, SentFields, Table, Visit,
+    Cell, FieldKind, Filter, FormField, Page, Pages, Section, SentFields, Table, Visit,
 };
 use crate::pages::parts::api_key::{issue_address, row};
 use crate::pages::parts::reference::{self, Names, wallet_field};
@@ -70,11 +70,7 @@ async fn found(visit: &Visit) -> Result<(Option<WalletId>, Vec<Section>), Failur
     let wallet = reference::wallet(visit, &visit.query).await?;
     let name = name.map(|name| name.as_str().to_owned());
     let filter = ApiKeyFilter { name, wallet, state: state_of(&visit.query)?, model: None };
-    let (spends, mut notices) = match spend_of_month(visit, GroupBy::ApiKey, PATH).await? {
-        Some(Ok(spends)) => (Some(spends), Vec::new()),
-        Some(Err(notice)) => (None, vec![notice]),
-        None => (None, Vec::new()),
-    };
+    let (spends, mut notices) = spend_of_month(visit, GroupBy::ApiKey, PATH).await?;
     let spend =
         |key: &ApiKeyListing| spends.as_ref()?.get(&ResourceId::ApiKey(key.api_key.id)).copied();
     let (filter, spend) = (&filter, &spend);
@@ -88,20 +84,14 @@ async fn found(visit: &Visit) -> Result<(Option<WalletId>, Vec<Section>), Failur
     };
     let pages = Pages::new(visit, PATH, &visit.query);
     let listed = sorting::page(&SORTS, (&pages, &visit.query), read).await?;
-    let mut rows = rows(visit, &listed.rows).await?;
-    let (mut head, mut sorts) = (HEAD.to_vec(), sorting::links(&SORTS, PATH, &visit.query));
-    // The later column first: the place of the other one stays the same.
-    for (column, is_there) in
-        [(SPEND, spends.is_some()), (WALLET_COLUMN, visit.principal().only_wallet().is_none())]
-    {
-        if !is_there {
-            head.remove(column);
-            sorts.remove(column);
-            rows.iter_mut().for_each(|row| drop(row.remove(column)));
-        }
-    }
+    let rows = rows(visit, &listed.rows).await?;
     let empty = &KeysText::Empty { may_issue: visit.may(UseCase::ApiKeyIssue) }.to_string();
-    let table = Table::new("API keys", &head, rows, empty).sorts(sorts).next(listed.next);
+    // The later column first: the place of the other one stays the same.
+    let table = Table::new("API keys", &HEAD, rows, empty)
+        .sorts(sorting::links(&SORTS, PATH, &visit.query))
+        .column_if(spends.is_some(), SPEND)
+        .column_if(visit.principal().only_wallet().is_none(), WALLET_COLUMN)
+        .next(listed.next);
     notices.extend(listed.notice);
     Ok((wallet, notices.into_iter().map(Section::from).chain([table.into()]).collect()))
 }
@@ -121,20 +111,15 @@ async fn rows(visit: &Visit, keys: &[KeyRow]) -> Result<Vec<Vec<Cell>>, Failure>
 }
 
 fn state_of(query: &SentFields) -> Result<Option<ApiKeyState>, Failure> {
-    let Some(label) = query.get(STATE) else { return Ok(None) };
-    let found = STATES.iter().find(|(known, ..)| *known == label);
-    let bad = || Failure::field(STATE, FieldRefusal::NotAChoice);
-    found.map(|(_, _, state)| Some(*state)).ok_or_else(bad)
+    let known = |label: &str| STATES.iter().find(|(known, ..)| *known == label);
+    query.choice(STATE, |label| known(label).map(|(.., state)| *state))
 }
 
 async fn narrowing(visit: &Visit) -> Result<Filter, Failure> {
-    let mut states = vec![Choice::new("", "any")];
-    states.extend(STATES.iter().map(|(value, label, _)| Choice::new(*value, *label)));
-    let field =
-        |name, label, kind| FormField::optional(name, label, kind).value(visit.query.raw(name));
+    let states = FieldKind::none_or("any", STATES.map(|(value, label, _)| (value, label)));
     let mut fields: Vec<_> = wallet_field(visit).await?.into_iter().collect();
-    fields.push(field(NAME, "Name", FieldKind::Text));
-    fields.push(field(STATE, "State", FieldKind::Select(states)));
+    fields.push(FormField::sought(NAME, "Name", FieldKind::Text, &visit.query));
+    fields.push(FormField::sought(STATE, "State", states, &visit.query));
     fields.extend(sorting::field(&visit.query));
     Ok(Filter::new(PATH, fields))
 }

@@ -14,8 +14,7 @@ use crate::failure::{Failure, FieldRefusal};
 use crate::kit::period::{FROM, ON, PRESET, PeriodChoice, TO, altered};
 use crate::kit::sorting::{self, SORT, SortColumn};
 use crate::kit::{
-    Choice, Choices, FieldKind, Filter, FormField, Link, Page, Pages, Section, SentFields, Table,
-    Visit,
+    Choices, FieldKind, Filter, FormField, Link, Page, Pages, Section, SentFields, Table, Visit,
 };
 use crate::pages::parts::operation::{self, HEAD, charge, model_field, read_model, row};
 use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
@@ -127,17 +126,14 @@ async fn read_filter(visit: &Visit, now: Timestamp) -> Result<OperationFilter, F
         Some("stuck") => Scope::Stale,
         Some(_) | None => Scope::All,
     };
-    let status = visit.query.get(STATUS);
     let known = |label: &str| OperationStatus::ALL.into_iter().find(|it| it.label() == label);
-    let status = status
-        .map(|label| known(label).ok_or_else(|| Failure::field(STATUS, FieldRefusal::NotAChoice)));
     Ok(OperationFilter {
         scope,
         wallet,
         api_key: reference::api_key(visit, &visit.query, wallet).await?,
         created: PERIOD.read(&visit.query, now)?,
         model: read_model(&visit.query)?,
-        status: status.transpose()?,
+        status: visit.query.choice(STATUS, known)?,
         ..OperationFilter::default()
     })
 }
@@ -153,28 +149,22 @@ fn scopes(query: &SentFields) -> Choices {
 }
 
 async fn filter(visit: &Visit) -> Result<Filter, Failure> {
-    let any = std::iter::once(Choice::new("", "Any"));
-    let states = OperationStatus::ALL.map(|status| Choice::new(status.label(), status.label()));
-    let held = |field: FormField| {
-        let value = visit.query.raw(field.name).to_owned();
-        field.value(value)
-    };
+    let states = FieldKind::any_of("Any", OperationStatus::ALL.map(OperationStatus::label));
+    let field = |name, label, kind| FormField::sought(name, label, kind, &visit.query);
     let mut fields = vec![
-        held(FormField::optional(ID, "Request id", FieldKind::Text)),
+        field(ID, "Request id", FieldKind::Text),
         api_key_field(visit).await?,
-        held(FormField::optional(REQUEST_KEY, "Request key", FieldKind::Text)),
+        field(REQUEST_KEY, "Request key", FieldKind::Text),
     ];
     fields.extend(wallet_field(visit).await?);
     fields.extend([
-        held(FormField::optional(STATUS, "Status", FieldKind::Select(any.chain(states).collect()))),
+        field(STATUS, "Status", states),
         model_field(visit)?,
-        held(FormField::optional(FROM, "Began from (UTC)", FieldKind::Moment)),
-        held(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
+        field(FROM, "Began from (UTC)", FieldKind::Moment),
+        field(TO, "Before (UTC)", FieldKind::Moment),
     ]);
     // A form sends its own fields only: without these, *Filter* would drop the scope or the period
     // that a click has chosen.
-    let chosen =
-        [SCOPE, PRESET, ON, SORT].into_iter().filter(|name| visit.query.get(name).is_some());
-    fields.extend(chosen.map(|name| held(FormField::optional(name, name, FieldKind::Hidden))));
+    fields.extend(FormField::carried(&visit.query, &[SCOPE, PRESET, ON, SORT]));
     Ok(Filter::new("/operations", fields))
 }

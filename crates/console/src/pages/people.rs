@@ -8,12 +8,9 @@ use holdfast_domain::PersonId;
 use holdfast_domain::admin::listing::PersonFilter;
 use holdfast_domain::admin::{PersonGrant, PersonRecord, PersonState, Reach, Role, UseCase};
 
-use crate::failure::{Failure, FieldRefusal};
+use crate::failure::Failure;
 use crate::kit::form::{FormFrame, FormOutcome};
-use crate::kit::{
-    Cell, Choice, Facts, FieldKind, Filter, FormField, Notice, Page, Pages, Snippet, Table, Tone,
-    Visit, isolated,
-};
+use crate::kit::{Cell, Facts, FieldKind, Filter, FormField, Page, Pages, Table, Visit, isolated};
 use crate::pages::parts::person::{address, called, email, roles, state};
 use crate::pages::parts::reference::{self, wallet_field};
 
@@ -33,14 +30,11 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
 }
 
 async fn found(visit: &Visit) -> Result<Table, Failure> {
-    let bad = |name| move || Failure::field(name, FieldRefusal::NotAChoice);
     let known = |label: &str| PersonState::ALL.into_iter().find(|it| it.label() == label);
-    let state = visit.query.get(STATE).map(|label| known(label).ok_or_else(bad(STATE)));
-    let role = visit.query.get(ROLE).map(|label| Role::from_label(label).ok_or_else(bad(ROLE)));
     let filter = PersonFilter {
         wallet: reference::wallet(visit, &visit.query).await?,
-        role: role.transpose()?,
-        state: state.transpose()?,
+        role: visit.query.choice(ROLE, Role::from_label)?,
+        state: visit.query.choice(STATE, known)?,
         seen_from: None,
     };
     let pages = Pages::new(visit, "/people", &visit.query);
@@ -53,17 +47,17 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
 }
 
 async fn narrowing(visit: &Visit) -> Result<Filter, Failure> {
-    let any = || std::iter::once(Choice::new("", "Any"));
-    let states = PersonState::ALL.map(|state| Choice::new(state.label(), state.label()));
+    let states = PersonState::ALL.map(PersonState::label);
     let is_holders = visit.principal().only_wallet().is_some();
     let roles = Role::ALL.into_iter().filter(|role| role.is_holder() || !is_holders);
-    let roles = roles.map(|role| Choice::new(role.label(), role.label()));
-    let select = |name, label, choices: Vec<Choice>| {
-        FormField::optional(name, label, FieldKind::Select(choices)).value(visit.query.raw(name))
-    };
     let mut fields = vec![
-        select(STATE, "State", any().chain(states).collect()),
-        select(ROLE, "Role", any().chain(roles).collect()),
+        FormField::sought(STATE, "State", FieldKind::any_of("Any", states), &visit.query),
+        FormField::sought(
+            ROLE,
+            "Role",
+            FieldKind::any_of("Any", roles.map(Role::label)),
+            &visit.query,
+        ),
     ];
     fields.extend(wallet_field(visit).await?);
     Ok(Filter::new("/people", fields))
@@ -148,6 +142,5 @@ fn linked(visit: &Visit, made: &InvitationWithLink, roles: &[Role]) -> FormOutco
     let origin = visit.shared.options.address.origin_for(roles);
     let origin = origin.unwrap_or_else(|| visit.origin.clone());
     let link = format!("{origin}/link/{}", token.expose());
-    let notice = Notice::new(Tone::Warning, PeopleText::Link.to_string());
-    FormOutcome::done().section(notice).section(Snippet::new("Link", link)).telling_once()
+    FormOutcome::secret(PeopleText::Link.to_string(), "Link", link)
 }

@@ -81,13 +81,14 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         true => Some(error_rate(&visit).await?),
         false => None,
     };
+    let alone = |page: Page, errors: Option<Tile>| {
+        errors.into_iter().map(Tiles::from).fold(page, Page::section)
+    };
     if !visit.may(UseCase::UsageRead) {
-        let tiles = errors.map(|tile| Tiles { title: String::new(), tiles: vec![tile] });
-        return Ok(tiles.into_iter().fold(page, Page::section));
+        return Ok(alone(page, errors));
     }
     if let Some(checklist) = checklist(&visit).await? {
-        let tiles = errors.map(|tile| Tiles { title: String::new(), tiles: vec![tile] });
-        return Ok(tiles.into_iter().fold(page, Page::section).section(checklist));
+        return Ok(alone(page, errors).section(checklist));
     }
     let figures = Figures::read(&visit).await?;
     let page = figures.sections(errors).into_iter().fold(page, Page::section);
@@ -211,7 +212,7 @@ impl Figures {
             let text = TodayText::NoRequest.to_string();
             let all =
                 if missing.is_empty() { vec![Notice::new(Tone::Plain, text)] } else { missing };
-            let alone = errors.map(|tile| Tiles { title: String::new(), tiles: vec![tile] }.into());
+            let alone = errors.map(Tiles::from).map(Section::from);
             return alone.into_iter().chain(all.into_iter().map(Section::from)).collect();
         };
         let mut rows: Vec<Tiles> = match &self.hours {

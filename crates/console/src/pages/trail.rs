@@ -3,11 +3,11 @@
 //! Never: a secret. A row has names and texts, as the log has them.
 
 use holdfast_domain::admin::listing::{TrailFilter, TrailListing};
-use holdfast_domain::admin::{ActorId, FieldChange, ResourceId, UseCase};
+use holdfast_domain::admin::{FieldChange, ResourceId, UseCase};
 
 use crate::failure::{Failure, FieldRefusal};
 use crate::kit::{
-    Cell, Choice, DayLog, FieldKind, Filter, FormField, LogEntry, Page, Pages, Section, SentFields,
+    Cell, DayLog, FieldKind, Filter, FormField, LogEntry, Page, Pages, Section, SentFields,
     Snippet, Visit,
 };
 use crate::pages::trail::sentence::{Sentence, Subjects};
@@ -57,27 +57,19 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
 
 fn read_filter(query: &SentFields) -> Result<TrailFilter, Failure> {
     let bad_thing = || Failure::field(THING, FieldRefusal::NotAResource);
-    let bad_use_case = || Failure::field(USE_CASE, FieldRefusal::NotAChoice);
     let thing = query.get(THING).map(|text| ResourceId::parse(text).ok_or_else(bad_thing));
-    let use_case = query.get(USE_CASE);
-    let use_case = use_case.map(|label| UseCase::from_label(label).ok_or_else(bad_use_case));
-    let actor: Option<ActorId> = query.read(ACTOR)?;
-    Ok(TrailFilter { thing: thing.transpose()?, actor, use_case: use_case.transpose()? })
+    let use_case = query.choice(USE_CASE, UseCase::from_label)?;
+    Ok(TrailFilter { thing: thing.transpose()?, actor: query.read(ACTOR)?, use_case })
 }
 
 fn narrow(query: &SentFields) -> Filter {
-    let mut use_cases = vec![Choice::new("", "Anything")];
     let changes =
         UseCase::ALL.iter().filter(|it| it.is_noted_read() || !it.label().ends_with(".read"));
-    use_cases.extend(changes.map(|it| Choice::new(it.label(), it.label())));
-    let held = |field: FormField| {
-        let value = query.raw(field.name).to_owned();
-        field.value(value)
-    };
+    let use_cases = FieldKind::any_of("Anything", changes.map(|it| it.label()));
     let fields = vec![
-        held(FormField::optional(USE_CASE, "Action", FieldKind::Select(use_cases))),
-        held(FormField::optional(THING, "Target (kind:id)", FieldKind::Text)),
-        held(FormField::optional(ACTOR, "Actor (kind:id)", FieldKind::Text)),
+        FormField::sought(USE_CASE, "Action", use_cases, query),
+        FormField::sought(THING, "Target (kind:id)", FieldKind::Text, query),
+        FormField::sought(ACTOR, "Actor (kind:id)", FieldKind::Text, query),
     ];
     Filter::new("/trail", fields)
 }

@@ -147,12 +147,8 @@ async fn asked(visit: &Visit, by: Grouping, period: Period) -> Result<UsageQuery
 
 /// Groups of the table: those of the address, or the periods of the chart.
 fn grouping(query: &SentFields, step: Step) -> Result<Grouping, Failure> {
-    let read = |name: &str| {
-        let bad = || Failure::field(name, FieldRefusal::NotAChoice);
-        query.get(name).map(|text| dimension(text).ok_or_else(bad)).transpose()
-    };
-    let first = read(FIRST)?.unwrap_or(step.group_by());
-    match read(SECOND)? {
+    let first = query.choice(FIRST, dimension)?.unwrap_or(step.group_by());
+    match query.choice(SECOND, dimension)? {
         None => Ok(Grouping::by(first)),
         Some(second) => Grouping::by_both(first, second)
             .ok_or_else(|| Failure::field(SECOND, FieldRefusal::SameDimensions)),
@@ -195,38 +191,32 @@ async fn filter(visit: &Visit, now: Timestamp) -> Result<Filter, Failure> {
         GroupBy::Hour | GroupBy::Day | GroupBy::Month | GroupBy::Model | GroupBy::ApiKey => true,
     });
     let choices: Vec<_> = seen.map(|by| Choice::new(name(by), label(by))).collect();
-    let mut second = vec![Choice::new("", "None")];
-    second.extend(choices.iter().cloned());
-    let held = |field: FormField| {
-        let value = visit.query.raw(field.name).to_owned();
-        field.value(value)
-    };
+    let second = std::iter::once(Choice::new("", "None")).chain(choices.iter().cloned());
+    let second = FieldKind::Select(second.collect());
     // A field of a moment is empty in a browser unless its value has a time of day.
-    let bound = |field: FormField| match moment::read(&visit.query, field.name) {
-        Ok(Some(at)) => field.value(moment::written(at)),
-        Ok(None) | Err(Failure { .. }) => held(field),
+    let bound = |name, label| {
+        let field = FormField::sought(name, label, FieldKind::Moment, &visit.query);
+        match moment::read(&visit.query, name) {
+            Ok(Some(at)) => field.value(moment::written(at)),
+            Ok(None) | Err(Failure { .. }) => field,
+        }
     };
     let period = PERIOD.read(&visit.query, now);
     let step = period.map_or(Step::Month, |period| Step::of_period(period, now));
     let first = visit.query.get(FIRST).unwrap_or(name(step.group_by()));
     let mut fields = vec![
         FormField::new(FIRST, "By", FieldKind::Select(choices)).value(first),
-        held(FormField::optional(SECOND, "And by", FieldKind::Select(second))),
+        FormField::sought(SECOND, "And by", second, &visit.query),
     ];
     fields.extend(wallet_field(visit).await?);
     fields.extend([api_key_field(visit).await?, model_field(visit)?]);
     if visit.principal().sees_routes() {
-        fields.push(held(route_field(visit)?));
+        fields.push(route_field(visit)?);
     }
-    fields.extend([
-        bound(FormField::optional(FROM, "Finished from (UTC)", FieldKind::Moment)),
-        bound(FormField::optional(TO, "Before (UTC)", FieldKind::Moment)),
-    ]);
+    fields.extend([bound(FROM, "Finished from (UTC)"), bound(TO, "Before (UTC)")]);
     // A form sends its own fields only: without these, *Apply* would drop the period, the
     // currency or the order that a click has chosen.
-    let chosen =
-        [PRESET, ON, CURRENCY, SORT].into_iter().filter(|name| visit.query.get(name).is_some());
-    fields.extend(chosen.map(|name| held(FormField::optional(name, name, FieldKind::Hidden))));
+    fields.extend(FormField::carried(&visit.query, &[PRESET, ON, CURRENCY, SORT]));
     Ok(Filter { submit: "Apply".to_owned(), ..Filter::new("/usage", fields) })
 }
 

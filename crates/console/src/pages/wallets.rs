@@ -8,7 +8,7 @@ use holdfast_domain::admin::{ResourceId, UseCase, WalletRecord, WalletState};
 
 use crate::failure::Failure;
 use crate::kit::sorting::{self, SortColumn};
-use crate::kit::{Cell, Choice, FieldKind, Filter, FormField, Page, Pages, Section, Table, Visit};
+use crate::kit::{Cell, FieldKind, Filter, FormField, Page, Pages, Section, Table, Visit};
 use crate::pages::parts::reference::wallet_names;
 use crate::pages::parts::usage::{SPEND_OF_MONTH, Spend, spend_cell, spend_of_month};
 use crate::pages::parts::wallet::state;
@@ -57,11 +57,7 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let filter =
         WalletFilter { available_below: below, runs_low, state, ..WalletFilter::default() };
     let name = visit.query.read::<Reference>(NAME)?;
-    let (spends, mut notices) = match spend_of_month(visit, GroupBy::Wallet, PATH).await? {
-        Some(Ok(spends)) => (Some(spends), Vec::new()),
-        Some(Err(notice)) => (None, vec![notice]),
-        None => (None, Vec::new()),
-    };
+    let (spends, mut notices) = spend_of_month(visit, GroupBy::Wallet, PATH).await?;
     let spend = |record: &WalletRecord| {
         let none = (Micros::ZERO, record.wallet.currency);
         let thing = ResourceId::Wallet(record.wallet.id);
@@ -81,16 +77,13 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     };
     let pages = Pages::new(visit, PATH, &visit.query);
     let listed = sorting::page(&SORTS, (&pages, &visit.query), read).await?;
-    let mut rows: Vec<_> = listed.rows.iter().map(row).collect();
-    let mut head = vec!["Name", "Available", SPEND_OF_MONTH, "Held", "State", "Created"];
-    let mut sorts = sorting::links(&SORTS, PATH, &visit.query);
-    if spends.is_none() {
-        head.remove(SPEND);
-        sorts.remove(SPEND);
-        rows.iter_mut().for_each(|row| drop(row.remove(SPEND)));
-    }
+    let rows = listed.rows.iter().map(row).collect();
+    let head = ["Name", "Available", SPEND_OF_MONTH, "Held", "State", "Created"];
     let empty = &WalletsText::Empty { may_create: visit.may(UseCase::WalletCreate) }.to_string();
-    let table = Table::new("Wallets", &head, rows, empty).sorts(sorts).next(listed.next);
+    let table = Table::new("Wallets", &head, rows, empty)
+        .sorts(sorting::links(&SORTS, PATH, &visit.query))
+        .column_if(spends.is_some(), SPEND)
+        .next(listed.next);
     notices.extend(listed.notice);
     Ok(notices.into_iter().map(Section::from).chain([table.into()]).collect())
 }
@@ -110,14 +103,12 @@ async fn named(
 }
 
 async fn narrowing(visit: &Visit) -> Result<Filter, Failure> {
-    let field =
-        |name, label, kind| FormField::optional(name, label, kind).value(visit.query.raw(name));
-    let states = [("", "All"), (ACTIVE, "Active"), (LOW, "Runs low")];
-    let states = states.map(|(value, label)| Choice::new(value, label)).to_vec();
+    let field = |name, label, kind| FormField::sought(name, label, kind, &visit.query);
+    let states = FieldKind::none_or("All", [(ACTIVE, "Active"), (LOW, "Runs low")]);
     let mut fields = vec![
         field(NAME, "Name or id", FieldKind::Text).suggesting(wallet_names(visit).await?),
         field(BELOW, "Available below", FieldKind::Amount),
-        field(STATE, "State", FieldKind::Select(states)),
+        field(STATE, "State", states),
     ];
     fields.extend(sorting::field(&visit.query));
     Ok(Filter::new(PATH, fields))

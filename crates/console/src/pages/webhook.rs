@@ -35,7 +35,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         ("Description", Cell::some_text(record.description.as_deref())),
         ("Secret rotated", Cell::some_moment(record.secret.generations.rotated_at)),
         ("Created", Cell::moment(record.created_at)),
-        ("Made by", Cell::code(record.created_by)),
+        ("Created by", Cell::code(record.created_by)),
         ("Id", Cell::code(record.id)),
     ];
     let next = pages.next(deliveries.next)?;

@@ -1,17 +1,16 @@
 //! The forms that issue an admin key, rotate it and revoke it. A secret is shown once, and not stored.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
 use holdfast_domain::admin::{AdminKey, Reach, Role};
 
 use super::opened;
-use crate::failure::{Failure, FieldRefusal};
-use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::failure::Failure;
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission, reason_forms};
 use crate::kit::moment;
-use crate::kit::{Cell, Choice, Facts, FieldKind, FormField, Notice, Snippet, Tone, Visit};
+use crate::kit::value::{grace, graces};
+use crate::kit::{Cell, Choice, Facts, FieldKind, FormField, Visit};
 use crate::pages::parts::reference::{self, WALLET};
 
 texts! { #[template(path = "pages/admin_keys.txt")] AdminKeysFormsText {
@@ -19,7 +18,6 @@ texts! { #[template(path = "pages/admin_keys.txt")] AdminKeysFormsText {
 } }
 
 const ROLE: &str = "role";
-const GRACE: &str = "grace_seconds";
 /// Spans for which an earlier secret stays, in seconds.
 const GRACES: [(u64, &str); 3] =
     [(0, "at once"), (3_600, "after an hour"), (86_400, "after a day")];
@@ -46,9 +44,7 @@ impl FormPage for IssueAdminKey {
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let role: String = sent.fields.want(ROLE)?;
-        let bad = || Failure::field(ROLE, FieldRefusal::NotAChoice);
-        let role = Role::from_label(&role).ok_or_else(bad)?;
+        let role = sent.fields.want_choice(ROLE, Role::from_label)?;
         let wallet = reference::wallet(visit, &sent.fields).await?;
         let new = NewAdminKey {
             name: sent.fields.want("name")?,
@@ -78,42 +74,22 @@ impl FormPage for RotateAdminKey {
     }
 
     fn frame(&self, form: FormFrame) -> FormFrame {
-        let graces = GRACES.map(|(span, label)| Choice::new(span.to_string(), label)).to_vec();
-        let grace = FormField::of(&members::ADMIN_KEY_GRACE, FieldKind::Select(graces));
-        framed(form, &self.0).fields([grace.value("86400"), FormField::reason()])
+        let grace = FormField::of(&members::ADMIN_KEY_GRACE, graces(&GRACES)).value("86400");
+        framed(form, &self.0).fields([grace, FormField::reason()])
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let seconds: u64 = sent.fields.want(GRACE)?;
-        if !GRACES.iter().any(|(span, _)| *span == seconds) {
-            return Err(Failure::field(GRACE, FieldRefusal::NotAChoice));
-        }
-        let (accounts, grace) = (visit.accounts(), Duration::from_secs(seconds));
-        let id = self.0.id;
+        let (accounts, id) = (visit.accounts(), self.0.id);
+        let grace = grace(&sent.fields, &GRACES)?;
         let rotated =
             accounts.rotate_admin_key(visit.principal(), &sent.request, id, grace).await?;
         Ok(shown_once(rotated.thing))
     }
 }
 
-/// The form that revokes.
-pub(crate) struct RevokeAdminKey(AdminKey);
-
-#[async_trait]
-impl FormPage for RevokeAdminKey {
-    async fn open(visit: &Visit) -> Result<Self, Failure> {
-        Ok(Self(opened(visit).await?))
-    }
-
-    fn frame(&self, form: FormFrame) -> FormFrame {
-        framed(form, &self.0).fields([FormField::reason()])
-    }
-
-    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let id = self.0.id;
-        visit.accounts().revoke_admin_key(visit.principal(), &sent.request, id).await?;
-        Ok(FormOutcome::done().next(format!("/admin-keys/{id}")))
-    }
+reason_forms! {
+    /// The form that revokes.
+    RevokeAdminKey(it: AdminKey) { revoke_admin_key(it.id), "admin-keys", FormField::reason() }
 }
 
 fn framed(form: FormFrame, key: &AdminKey) -> FormFrame {
@@ -126,9 +102,6 @@ fn shown_once(issued: IssuedAdminKey) -> FormOutcome {
     let href = format!("/admin-keys/{}", issued.id);
     let Some(bearer) = issued.bearer else { return FormOutcome::done() };
     let rows = vec![("Admin key", Cell::link(issued.id.to_string(), href))];
-    FormOutcome::done()
-        .section(Notice::new(Tone::Warning, AdminKeysFormsText::Secret.to_string()))
-        .section(Snippet::new("Secret", bearer.expose()))
-        .section(Facts::new("", rows))
-        .telling_once()
+    let text = AdminKeysFormsText::Secret.to_string();
+    FormOutcome::secret(text, "Secret", bearer.expose()).section(Facts::new("", rows))
 }

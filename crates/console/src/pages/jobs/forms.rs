@@ -1,7 +1,6 @@
 //! The forms that start a verification, and that take a queued one back.
 
 use async_trait::async_trait;
-use holdfast_accounts::FormWords;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::verbs::forms::CANCEL_CHECK;
 use holdfast_domain::admin::audit::TrailHead;
@@ -9,7 +8,7 @@ use holdfast_domain::admin::job::{Job, JobKind};
 
 use super::opened;
 use crate::failure::Failure;
-use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission, reason_forms};
 use crate::kit::{FormField, Visit};
 
 /// The form that starts one.
@@ -33,26 +32,11 @@ impl FormPage for StartJob {
     }
 }
 
-/// The form that takes a queued one back.
-pub(crate) struct CancelJob(Job);
+reason_forms! {
+    /// The form that takes a queued one back.
+    CancelJob(it: Job) { cancel_job(it.id), "jobs", FormField::reason(), CANCEL_CHECK }
+}
 
-#[async_trait]
-impl FormPage for CancelJob {
-    const WORDS: Option<FormWords> = Some(CANCEL_CHECK);
-
-    async fn open(visit: &Visit) -> Result<Self, Failure> {
-        Ok(Self(opened(visit).await?))
-    }
-
-    fn frame(&self, form: FormFrame) -> FormFrame {
-        form.below("Ledger checks", "/jobs")
-            .below("Ledger check", format!("/jobs/{}", self.0.id))
-            .fields([FormField::reason()])
-    }
-
-    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let id = self.0.id;
-        visit.accounts().cancel_job(visit.principal(), &sent.request, id).await?;
-        Ok(FormOutcome::done().next(format!("/jobs/{id}")))
-    }
+fn framed(form: FormFrame, job: &Job) -> FormFrame {
+    form.below("Ledger checks", "/jobs").below("Ledger check", format!("/jobs/{}", job.id))
 }

@@ -1,23 +1,21 @@
 //! The forms that issue an API key, and that give one another credential and end the others after a grace. The secret
 //! is shown in the answer to the form, once.
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{KeyOrder, Reference};
 use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::credential::{ApiKey, Grant};
 
-use crate::failure::{Failure, FieldRefusal};
+use crate::failure::Failure;
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::{Choice, FieldKind, FormField, Visit, isolated};
+use crate::kit::value::{grace, graces};
+use crate::kit::{FormField, Visit, isolated};
 use crate::pages::key::grant;
 use crate::pages::key::secret::shown_once;
 use crate::pages::parts::api_key::{framed, opened};
 use crate::pages::parts::reference::{self, WALLET, to_wallet, wallet_names};
 
-const GRACE: &str = "grace_seconds";
 /// Spans for which the other credentials stay, in seconds.
 const GRACES: [(u64, &str); 4] =
     [(0, "end at once"), (3_600, "stay an hour"), (86_400, "stay a day"), (604_800, "stay a week")];
@@ -95,19 +93,12 @@ impl FormPage for RotateKey {
     }
 
     fn frame(&self, form: FormFrame) -> FormFrame {
-        let choices = GRACES.iter().map(|(span, label)| Choice::new(span.to_string(), *label));
-        let grace = FieldKind::Select(choices.collect());
-        let grace = FormField::of(&members::KEY_GRACE, grace).value("86400");
+        let grace = FormField::of(&members::KEY_GRACE, graces(&GRACES)).value("86400");
         framed(form, &self.key).fields([grace]).fields(reason(self.is_own))
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let seconds: u64 = sent.fields.want(GRACE)?;
-        // Any number can be sent: one of years would keep the other credentials in force.
-        if !GRACES.iter().any(|(span, _)| *span == seconds) {
-            return Err(Failure::field(GRACE, FieldRefusal::NotAChoice));
-        }
-        let (id, grace) = (Reference::Id(visit.id()?), Duration::from_secs(seconds));
+        let (id, grace) = (Reference::Id(visit.id()?), grace(&sent.fields, &GRACES)?);
         let accounts = visit.accounts();
         let rotated = accounts.rotate_api_key(visit.principal(), &sent.request, &id, grace).await?;
         Ok(shown_once(&rotated.thing, &self.offered, &visit.shared.options.base_url))

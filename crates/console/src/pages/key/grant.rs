@@ -132,16 +132,13 @@ pub(crate) fn read(fields: &SentFields) -> Result<Grant, Failure> {
     };
     let limits = CountLimit::ALL.into_iter().try_fold(Limits::default(), counted)?;
     let limits = Limits { spend: spend(fields, SPEND)?, ..limits };
-    let chosen = |name: &str, label: &str| fields.get(name) == Some(label);
-    let usage = UsageScope::ALL.into_iter().find(|usage| chosen("usage", usage.label()));
-    let balance = BalanceVisibility::ALL.into_iter();
-    let balance = balance.into_iter().find(|balance| chosen("balance", balance.label()));
-    let missing = |name| Failure::field(name, FieldRefusal::NotAChoice);
+    let usage = |label: &str| UsageScope::ALL.into_iter().find(|it| it.label() == label);
+    let balance = |label: &str| BalanceVisibility::ALL.into_iter().find(|it| it.label() == label);
     Ok(Grant {
         limits,
         models: read_models(fields)?,
-        balance: balance.ok_or_else(|| missing("balance"))?,
-        usage: usage.ok_or_else(|| missing("usage"))?,
+        balance: fields.want_choice("balance", balance)?,
+        usage: fields.want_choice("usage", usage)?,
         ends_at: moment(fields, ENDS_AT)?,
     })
 }

@@ -23,9 +23,12 @@ const LATEST: PageRequest = PageRequest::first(Order::Newest, 10);
 pub(crate) const HEAD: [&str; 8] =
     ["Began", "Wallet", "API key", "Model", "State", "Tokens in / out", "Duration", "Charge"];
 
+/// Column of the wallet.
+const WALLET: usize = 1;
+
 /// Field of a filter that names a model, with those that are served now.
 pub(crate) fn model_field(visit: &Visit) -> Result<FormField, Failure> {
-    let field = FormField::optional(MODEL, "Model", FieldKind::Text).value(visit.query.raw(MODEL));
+    let field = FormField::sought(MODEL, "Model", FieldKind::Text, &visit.query);
     if !visit.may(UseCase::ModelRead) {
         return Ok(field);
     }
@@ -35,7 +38,7 @@ pub(crate) fn model_field(visit: &Visit) -> Result<FormField, Failure> {
 
 /// Field of a filter that names a route, with those that are served now.
 pub(crate) fn route_field(visit: &Visit) -> Result<FormField, Failure> {
-    let field = FormField::optional(ROUTE, "Route", FieldKind::Text).value(visit.query.raw(ROUTE));
+    let field = FormField::sought(ROUTE, "Route", FieldKind::Text, &visit.query);
     let offered = visit.accounts().models(visit.principal())?;
     let routes = offered.models.iter().flat_map(|it| &it.routes);
     Ok(field.suggesting(routes.map(|route| route.name.clone())))
@@ -74,13 +77,11 @@ pub(crate) async fn latest(
 ) -> Result<Table, Failure> {
     let filter = OperationFilter { wallet, ..OperationFilter::default() };
     let page = visit.accounts().operations(visit.principal(), filter, LATEST).await?;
-    let mut rows = rows(visit, &page.rows, charge).await?;
-    rows.iter_mut().for_each(|row| drop(row.remove(1)));
-    let [began, _wallet, rest @ ..] = HEAD;
-    let head: Vec<_> = [began].into_iter().chain(rest).collect();
+    let rows = rows(visit, &page.rows, charge).await?;
     let wallet = wallet.map(|id| id.to_string());
     let all = with_query("/operations", &[("wallet", wallet.as_deref())]);
-    let table = Table::new("Latest requests", &head, rows, empty).keep(&["API key", "State"]);
+    let table = Table::new("Latest requests", &HEAD, rows, empty).column_if(false, WALLET);
+    let table = table.keep(&["API key", "State"]);
     Ok(table.link(Link::new("All requests", all)))
 }
 

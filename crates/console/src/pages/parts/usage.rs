@@ -82,22 +82,25 @@ pub(crate) async fn report(
 /// Charges less refunds of a resource.
 pub(crate) type Spend = (Micros, Currency);
 
-/// Charges less refunds of this month by wallet or by API key, for the list at this address: the notice in their place,
-/// or none for a role that may not read usage.
+/// Charges less refunds of this month by wallet or by API key, for the list at this address; without them the notice in
+/// their place, or none for a role that may not read usage.
 pub(crate) async fn spend_of_month(
     visit: &Visit,
     by: GroupBy,
     address: &str,
-) -> Result<Option<Result<BTreeMap<ResourceId, Spend>, Notice>>, Failure> {
+) -> Result<(Option<BTreeMap<ResourceId, Spend>>, Vec<Notice>), Failure> {
     if !visit.may(UseCase::UsageRead) {
-        return Ok(None);
+        return Ok((None, Vec::new()));
     }
     let month = Counter::SpendMonth.window(visit.accounts().clock().await?);
     let by = ([Grouping::by(by)], UsageFilter::default());
     let span = (month, visit.shared.deadline());
     let read = report(visit, (SPEND_OF_MONTH, address), (&by.0, by.1), span).await?;
     let of = |row: &UsageRow| Some((thing(&row.group)?, (revenue(&row.totals), row.currency)));
-    Ok(Some(read.map(|report| report.rows.iter().filter_map(of).collect())))
+    Ok(match read {
+        Ok(report) => (Some(report.rows.iter().filter_map(of).collect()), Vec::new()),
+        Err(notice) => (None, vec![notice]),
+    })
 }
 
 /// Wallet or API key that is a group.

@@ -7,28 +7,13 @@ use uuid::Uuid;
 
 use super::settings::shown_once;
 use crate::failure::Failure;
-use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
+use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission, reason_forms};
 use crate::kit::{FormField, Visit};
 use crate::pages::parts::webhook::{framed, opened};
 
-/// A delivery of a test event.
-pub(crate) struct TestWebhook(WebhookRecord);
-
-#[async_trait]
-impl FormPage for TestWebhook {
-    async fn open(visit: &Visit) -> Result<Self, Failure> {
-        Ok(Self(opened(visit).await?))
-    }
-
-    fn frame(&self, form: FormFrame) -> FormFrame {
-        framed(form, &self.0).fields([FormField::reason()])
-    }
-
-    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let id = self.0.id;
-        visit.accounts().test_webhook(visit.principal(), &sent.request, id).await?;
-        Ok(FormOutcome::done().next(format!("/webhooks/{id}")))
-    }
+reason_forms! {
+    /// A delivery of a test event.
+    TestWebhook(it: WebhookRecord) { test_webhook(it.id), "webhooks", FormField::reason() }
 }
 
 /// Another secret.

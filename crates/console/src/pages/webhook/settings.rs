@@ -12,7 +12,7 @@ use holdfast_domain::private::Private;
 
 use crate::failure::{Failure, FieldRefusal};
 use crate::kit::form::{FormFrame, FormOutcome, FormPage, Submission};
-use crate::kit::{Cell, Choice, Facts, FieldKind, FormField, Notice, Snippet, Tone, Visit};
+use crate::kit::{Cell, Choice, Facts, FieldKind, FormField, Visit};
 use crate::pages::parts::reference::{self, to_wallet};
 use crate::pages::parts::webhook::{framed, opened};
 
@@ -116,9 +116,6 @@ pub(super) fn shown_once(created: &WebhookWithSecret) -> FormOutcome {
     let id = created.record.id;
     let Some(secret) = &created.secret else { return FormOutcome::done() };
     let rows = vec![("Webhook", Cell::link(id.to_string(), format!("/webhooks/{id}")))];
-    FormOutcome::done()
-        .section(Notice::new(Tone::Warning, WebhookSettingsText::Secret.to_string()))
-        .section(Snippet::new("Secret", secret.expose()))
-        .section(Facts::new("", rows))
-        .telling_once()
+    let text = WebhookSettingsText::Secret.to_string();
+    FormOutcome::secret(text, "Secret", secret.expose()).section(Facts::new("", rows))
 }
