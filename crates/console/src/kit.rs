@@ -60,7 +60,7 @@ pub(crate) use self::page::{Page, RefusedUseCase};
 pub(crate) use self::paging::{AFTER, Pages};
 pub(crate) use self::ranking::{Ranking, RankingEntry};
 pub(crate) use self::section::{
-    Checklist, Choices, Facts, Filter, Form, Notice, Section, Snippet, SortLink, Table,
+    Cards, Checklist, Choices, Facts, Filter, Form, Notice, Section, Snippet, SortLink, Table,
 };
 pub(crate) use self::tile::{Tile, Tiles};
 pub(crate) use self::time_axis::{Step, TimeAxis};

@@ -3,6 +3,7 @@
 //! | kind | what it shows |
 //! |---|---|
 //! | [`Facts`] | names and values of one resource |
+//! | [`Cards`] | resources side by side, each with its facts |
 //! | [`Table`] | rows, with a link to the next page and an empty state |
 //! | [`DayLog`] | sentences by day, with their values folded |
 //! | [`TimeChart`], [`Ranking`], [`Tiles`] | values over time, the largest values, numbers of the first screen |
@@ -26,6 +27,7 @@ use crate::kit::{
 #[derive(Debug, Clone)]
 pub(crate) enum Section {
     Facts(Facts),
+    Cards(Cards),
     Table(Table),
     DayLog(DayLog),
     TimeChart(TimeChart),
@@ -43,6 +45,7 @@ impl fmt::Display for Section {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Facts(facts) => facts.fmt(f),
+            Self::Cards(cards) => cards.fmt(f),
             Self::Table(table) => table.fmt(f),
             Self::DayLog(log) => log.fmt(f),
             Self::TimeChart(chart) => chart.fmt(f),
@@ -69,7 +72,7 @@ macro_rules! sections {
     )+};
 }
 
-sections! { Facts, Table, DayLog, TimeChart, Ranking, Tiles, Choices, Checklist, Filter, Notice, Snippet }
+sections! { Facts, Cards, Table, DayLog, TimeChart, Ranking, Tiles, Choices, Checklist, Filter, Notice, Snippet }
 
 impl From<Form> for Section {
     fn from(form: Form) -> Self {
@@ -90,6 +93,16 @@ impl Facts {
         let rows = rows.into_iter().map(|(name, cell)| (name.to_owned(), cell)).collect();
         Self { title: title.to_owned(), rows }
     }
+}
+
+/// Resources side by side.
+#[derive(Debug, Clone, Template)]
+#[template(path = "cards.html")]
+pub(crate) struct Cards {
+    pub(crate) title: String,
+    pub(crate) cards: Vec<Facts>,
+    /// Sentence of the empty state.
+    pub(crate) empty: String,
 }
 
 /// Columns that a table has on a tablet, beside the first one and the amount.
@@ -398,6 +411,17 @@ mod tests {
             ]
         );
         assert_eq!(filter.to_string().matches("class=\"chip\"").count(), 2);
+    }
+
+    #[test]
+    fn a_card_has_a_name_and_its_facts_and_no_card_has_a_sentence() {
+        let cards = |cards| Cards { title: "M".to_owned(), cards, empty: "None.".to_owned() };
+        let html =
+            cards(vec![Facts::new("<b>", vec![("Context", Cell::count(8_000))])]).to_string();
+        assert!(html.contains("<h3><bdi>&#60;b&#62;</bdi></h3>"), "{html}");
+        assert!(html.contains("<dt>Context</dt><dd><span class=\"number\">8,000"), "{html}");
+        let none = cards(Vec::new()).to_string();
+        assert!(none.contains("None.") && !none.contains("<ul>"), "{none}");
     }
 
     #[test]

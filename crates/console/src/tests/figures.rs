@@ -53,6 +53,35 @@ async fn a_currency_without_rows_is_named_and_the_others_are_links() {
 }
 
 #[tokio::test]
+async fn the_card_of_a_model_has_its_price_its_bounds_its_routes_and_its_volume() {
+    let world = world().await;
+    let html = world.page(&owner(), "/models").await;
+    let card = html.split_once("<section class=\"cards\">").unwrap().1;
+    let card = card.split_once("</section>").unwrap().0;
+    let (name, facts) = card.split_once("</h3>").unwrap();
+    assert!(name.ends_with("<bdi>holdfast/sample</bdi>"), "{card}");
+    let value = |name: &str| {
+        let (_, rest) = facts.split_once(&format!("<dt>{name}</dt>")).unwrap();
+        plain(rest.split_once("</dd>").unwrap().0).trim().to_owned()
+    };
+    assert_eq!(value("Price per 1M"), "1.00 USD in, 1.00 USD out");
+    assert_eq!(value("Requests, 30 days"), "1");
+    assert_eq!(value("Revenue"), "0.00003 USD");
+    // 20 and 10 tokens cost the operator 10 micros of the 30.
+    assert_eq!(value("Margin"), "66.7 %");
+    assert!(facts.contains("/usage?model=holdfast%2Fsample"), "{facts}");
+    assert!(value("Routes healthy").ends_with(" of 1"), "{facts}");
+    // A holder sees a price and the own volume, and no route and no margin.
+    let wallet = world.wallet("other", 5_000).await;
+    let holder = visitor(Role::HolderViewer, Reach::Wallet(wallet));
+    let html = world.page(&holder, "/models").await;
+    assert!(html.contains("<dt>Context tokens</dt>"), "{html}");
+    for hidden in ["Routes healthy", "Margin", "Requests, 30 days"] {
+        assert!(!html.contains(hidden), "{hidden}: {html}");
+    }
+}
+
+#[tokio::test]
 async fn a_chart_does_not_run_past_now() {
     let world = world().await;
     let html = world.page(&owner(), "/usage?first=model").await;
