@@ -48,8 +48,19 @@ use axum::{Extension, Router};
 use holdfast_accounts::{VERBS, Verb};
 use holdfast_domain::admin::UseCase;
 
+use self::admin_keys::forms::{IssueAdminKey, RevokeAdminKey, RotateAdminKey};
+use self::jobs::forms::{CancelJob, StartJob};
+use self::key::credential::{IssueKey, RotateKey};
+use self::key::edit::EditKey;
 use self::operation::ending::{Cancellation, Reconciliation};
+use self::people::change::{EndPerson, EndRole, RenewLink};
+use self::people::invite::Invite;
+use self::postings::forms::{Adjust, Deposit, Refund};
 use self::verb::VerbForm;
+use self::wallet::close::CloseWallet;
+use self::wallet::settings::{CreateWallet, EditWallet};
+use self::webhook::change::{ResendDelivery, RotateWebhook, TestWebhook};
+use self::webhook::settings::{CreateWebhook, EditWebhook};
 use crate::audience::Audience;
 use crate::kit::form::methods;
 use crate::kit::shell::{Navigation, NavigationGroup, PLAYGROUND};
@@ -141,41 +152,26 @@ pub(crate) fn routes(options: &ConsoleOptions) -> Router<ConsoleState> {
 /// Pages and forms that no holder's role has: they are not there at a listener of holders alone.
 fn of_operators() -> Router<ConsoleState> {
     Router::new()
-        .route("/wallets/new", methods::<wallet::settings::CreateWallet>(UseCase::WalletCreate))
-        .route(
-            "/wallets/{id}/deposit",
-            methods::<postings::forms::Deposit>(UseCase::PostingDeposit),
-        )
-        .route("/wallets/{id}/adjust", methods::<postings::forms::Adjust>(UseCase::PostingAdjust))
-        .route("/wallets/{id}/edit", methods::<wallet::settings::EditWallet>(UseCase::WalletUpdate))
-        .route("/wallets/{id}/close", methods::<wallet::close::CloseWallet>(UseCase::WalletClose))
-        .route(
-            "/operations/{id}/refund",
-            methods::<postings::forms::Refund>(UseCase::PostingRefund),
-        )
+        .route("/wallets/new", methods::<CreateWallet>(UseCase::WalletCreate))
+        .route("/wallets/{id}/deposit", methods::<Deposit>(UseCase::PostingDeposit))
+        .route("/wallets/{id}/adjust", methods::<Adjust>(UseCase::PostingAdjust))
+        .route("/wallets/{id}/edit", methods::<EditWallet>(UseCase::WalletUpdate))
+        .route("/wallets/{id}/close", methods::<CloseWallet>(UseCase::WalletClose))
+        .route("/operations/{id}/refund", methods::<Refund>(UseCase::PostingRefund))
         .route("/operations/{id}/cancel", methods::<Cancellation>(UseCase::OperationCancel))
         .route("/operations/{id}/reconcile", methods::<Reconciliation>(UseCase::OperationReconcile))
         .route("/routes", get(routes::list))
         .route("/routes/show", get(routes::show))
         .route("/jobs", get(jobs::list))
-        .route("/jobs/new", methods::<jobs::forms::StartJob>(UseCase::JobCreate))
+        .route("/jobs/new", methods::<StartJob>(UseCase::JobCreate))
         .route("/jobs/{id}", get(jobs::show))
-        .route("/jobs/{id}/cancel", methods::<jobs::forms::CancelJob>(UseCase::JobCreate))
+        .route("/jobs/{id}/cancel", methods::<CancelJob>(UseCase::JobCreate))
         .route("/trail", get(trail::list))
         .route("/admin-keys", get(admin_keys::list))
-        .route(
-            "/admin-keys/new",
-            methods::<admin_keys::forms::IssueAdminKey>(UseCase::AdminKeyIssue),
-        )
+        .route("/admin-keys/new", methods::<IssueAdminKey>(UseCase::AdminKeyIssue))
         .route("/admin-keys/{id}", get(admin_keys::show))
-        .route(
-            "/admin-keys/{id}/rotate",
-            methods::<admin_keys::forms::RotateAdminKey>(UseCase::AdminKeyRotate),
-        )
-        .route(
-            "/admin-keys/{id}/revoke",
-            methods::<admin_keys::forms::RevokeAdminKey>(UseCase::AdminKeyRevoke),
-        )
+        .route("/admin-keys/{id}/rotate", methods::<RotateAdminKey>(UseCase::AdminKeyRotate))
+        .route("/admin-keys/{id}/revoke", methods::<RevokeAdminKey>(UseCase::AdminKeyRevoke))
 }
 
 fn of_playground() -> Router<ConsoleState> {
@@ -199,20 +195,20 @@ fn of_wallets() -> Router<ConsoleState> {
 fn of_keys() -> Router<ConsoleState> {
     Router::new()
         .route("/keys", get(keys::list))
-        .route("/keys/new", methods::<key::credential::IssueKey>(UseCase::ApiKeyIssue))
+        .route("/keys/new", methods::<IssueKey>(UseCase::ApiKeyIssue))
         .route("/keys/{id}", get(key::show))
-        .route("/keys/{id}/edit", methods::<key::edit::EditKey>(UseCase::ApiKeyUpdate))
-        .route("/keys/{id}/rotate", methods::<key::credential::RotateKey>(UseCase::ApiKeyRotate))
+        .route("/keys/{id}/edit", methods::<EditKey>(UseCase::ApiKeyUpdate))
+        .route("/keys/{id}/rotate", methods::<RotateKey>(UseCase::ApiKeyRotate))
 }
 
 fn of_people() -> Router<ConsoleState> {
     Router::new()
         .route("/people", get(people::list))
-        .route("/people/new", methods::<people::invite::Invite>(UseCase::PersonInvite))
+        .route("/people/new", methods::<Invite>(UseCase::PersonInvite))
         .route("/people/{id}", get(people::show))
-        .route("/people/{id}/link", methods::<people::change::RenewLink>(UseCase::PersonLink))
-        .route("/people/{id}/end", methods::<people::change::EndPerson>(UseCase::PersonEnd))
-        .route("/people/{id}/end-role", methods::<people::change::EndRole>(UseCase::PersonEnd))
+        .route("/people/{id}/link", methods::<RenewLink>(UseCase::PersonLink))
+        .route("/people/{id}/end", methods::<EndPerson>(UseCase::PersonEnd))
+        .route("/people/{id}/end-role", methods::<EndRole>(UseCase::PersonEnd))
 }
 
 /// Sign-in, links, and what is the visitor's own.
@@ -247,19 +243,13 @@ fn of_integrations() -> Router<ConsoleState> {
         .route("/events", get(events::list))
         .route("/events/{id}", get(events::show))
         .route("/webhooks", get(webhooks::list))
-        .route("/webhooks/new", methods::<webhook::settings::CreateWebhook>(UseCase::WebhookCreate))
+        .route("/webhooks/new", methods::<CreateWebhook>(UseCase::WebhookCreate))
         .route("/webhooks/{id}", get(webhook::show))
-        .route(
-            "/webhooks/{id}/edit",
-            methods::<webhook::settings::EditWebhook>(UseCase::WebhookUpdate),
-        )
-        .route("/webhooks/{id}/test", methods::<webhook::change::TestWebhook>(UseCase::WebhookTest))
-        .route(
-            "/webhooks/{id}/rotate",
-            methods::<webhook::change::RotateWebhook>(UseCase::WebhookRotate),
-        )
+        .route("/webhooks/{id}/edit", methods::<EditWebhook>(UseCase::WebhookUpdate))
+        .route("/webhooks/{id}/test", methods::<TestWebhook>(UseCase::WebhookTest))
+        .route("/webhooks/{id}/rotate", methods::<RotateWebhook>(UseCase::WebhookRotate))
         .route(
             "/webhooks/{id}/deliveries/{event}/resend",
-            methods::<webhook::change::ResendDelivery>(UseCase::WebhookResend),
+            methods::<ResendDelivery>(UseCase::WebhookResend),
         )
 }

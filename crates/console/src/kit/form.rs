@@ -21,7 +21,6 @@
 //!
 //! Never: a change without a request key, or under a key that the form's address does not name.
 
-use async_trait::async_trait;
 use axum::extract::Request as HttpRequest;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{MethodRouter, get};
@@ -141,7 +140,6 @@ pub(crate) struct Submission {
 }
 
 /// A form's page.
-#[async_trait]
 pub(crate) trait FormPage: Send + Sync + Sized + 'static {
     /// True for what moves money: it is shown before it is done.
     const IS_REVIEWED: bool = false;
@@ -151,13 +149,17 @@ pub(crate) trait FormPage: Send + Sync + Sized + 'static {
     const PRIVATE: &'static [&'static str] = &[];
 
     /// Reads what the form is about.
-    async fn open(visit: &Visit) -> Result<Self, Failure>;
+    fn open(visit: &Visit) -> impl Future<Output = Result<Self, Failure>> + Send;
 
     /// Adds the resource, and the fields with their first values, to the form's own words.
     fn frame(&self, form: FormFrame) -> FormFrame;
 
     /// Reads the fields and makes the change under this request, or rehearses it.
-    async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure>;
+    fn apply(
+        &self,
+        visit: &Visit,
+        sent: &Submission,
+    ) -> impl Future<Output = Result<FormOutcome, Failure>> + Send;
 }
 
 /// Writes forms that have a reason only. Each is about the resource that `opened` reads and `framed` names, makes its
@@ -169,7 +171,6 @@ macro_rules! reason_forms {
         $(#[$doc])*
         pub(crate) struct $form($resource);
 
-        #[async_trait::async_trait]
         impl $crate::kit::form::FormPage for $form {
             $(const WORDS: Option<holdfast_accounts::FormWords> = Some($words);)?
 

@@ -1,6 +1,5 @@
 //! The form of each verb of one shape (`holdfast_accounts::VERBS`): a reason, then the resource's page.
 
-use async_trait::async_trait;
 use holdfast_accounts::{Subject, Verb};
 
 use crate::failure::Failure;
@@ -15,7 +14,6 @@ pub(crate) struct VerbForm {
     subject: Subject,
 }
 
-#[async_trait]
 impl FormPage for VerbForm {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let verb = visit.verb.ok_or_else(Failure::not_found)?;

@@ -1,6 +1,5 @@
 //! The forms that issue an admin key, rotate it and revoke it. A secret is shown once, and not stored.
 
-use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{IssuedAdminKey, NewAdminKey};
 use holdfast_domain::admin::{AdminKey, Reach, Role};
@@ -25,7 +24,6 @@ const GRACES: [(u64, &str); 3] =
 /// The form that issues, with the roles that its visitor may give.
 pub(crate) struct IssueAdminKey(Vec<Role>);
 
-#[async_trait]
 impl FormPage for IssueAdminKey {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let own = visit.principal().role;
@@ -67,7 +65,6 @@ impl FormPage for IssueAdminKey {
 /// The form that rotates.
 pub(crate) struct RotateAdminKey(AdminKey);
 
-#[async_trait]
 impl FormPage for RotateAdminKey {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))

@@ -1,6 +1,5 @@
 //! The forms that start a verification, and that take a queued one back.
 
-use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::verbs::forms::CANCEL_CHECK;
 use holdfast_domain::admin::audit::TrailHead;
@@ -14,7 +13,6 @@ use crate::kit::{FormField, Visit};
 /// The form that starts one.
 pub(crate) struct StartJob;
 
-#[async_trait]
 impl FormPage for StartJob {
     async fn open(_visit: &Visit) -> Result<Self, Failure> {
         Ok(Self)

@@ -1,7 +1,6 @@
 //! The forms that issue an API key, and that give one another credential and end the others after a grace. The secret
 //! is shown in the answer to the form, once.
 
-use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{KeyOrder, Reference};
 use holdfast_domain::admin::WalletRecord;
@@ -30,7 +29,6 @@ pub(crate) struct IssueKey {
     is_own: bool,
 }
 
-#[async_trait]
 impl FormPage for IssueKey {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let principal = visit.principal();
@@ -85,7 +83,6 @@ pub(crate) struct RotateKey {
     is_own: bool,
 }
 
-#[async_trait]
 impl FormPage for RotateKey {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let (key, is_own) = (opened(visit).await?, visit.principal().role.is_holder());

@@ -1,7 +1,6 @@
 //! The form that edits an API key. It carries the number of edits that it was opened at: a change of another person
 //! since is not overwritten.
 
-use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{Edit, ExternalId, Name, Reference};
 use holdfast_domain::admin::ApiKeyPatch;
@@ -20,7 +19,6 @@ pub(crate) struct EditKey {
     bound: Option<String>,
 }
 
-#[async_trait]
 impl FormPage for EditKey {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let key = opened(visit).await?;

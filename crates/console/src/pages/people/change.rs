@@ -1,6 +1,5 @@
 //! The forms that make another link for a person, end one of their roles, and end the person for good.
 
-use async_trait::async_trait;
 use holdfast_accounts::FormWords;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::verbs::forms::END_ROLE;
@@ -15,7 +14,6 @@ use crate::pages::people::{framed, linked, opened};
 /// The form that makes another one-time link.
 pub(crate) struct RenewLink(PersonRecord);
 
-#[async_trait]
 impl FormPage for RenewLink {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
@@ -42,7 +40,6 @@ impl EndRole {
     }
 }
 
-#[async_trait]
 impl FormPage for EndRole {
     const WORDS: Option<FormWords> = Some(END_ROLE);
 
@@ -71,7 +68,6 @@ impl FormPage for EndRole {
 /// The form that ends a person for good.
 pub(crate) struct EndPerson(PersonRecord);
 
-#[async_trait]
 impl FormPage for EndPerson {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))

@@ -1,6 +1,5 @@
 //! The form that invites a person to one role.
 
-use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{Name, NewInvitation};
 use holdfast_domain::admin::{Authority, EmailAddress, Reach, Role};
@@ -31,7 +30,6 @@ impl Invite {
     }
 }
 
-#[async_trait]
 impl FormPage for Invite {
     const PRIVATE: &'static [&'static str] = &["email", "name"];
 

@@ -1,6 +1,5 @@
 //! The forms that move money: deposit, adjustment, refund. Each shows what it comes to before it is made.
 
-use async_trait::async_trait;
 use holdfast_accounts::fields::members::{self, Member};
 use holdfast_accounts::{ExternalId, Note, OperationRecord, Outcome, PostingOrder, PostingRecord};
 use holdfast_accounts::{Reason, Reference, Source};
@@ -18,7 +17,6 @@ const REFERENCE: &str = "external_reference";
 /// The form that adds funds to a wallet.
 pub(crate) struct Deposit(WalletRecord);
 
-#[async_trait]
 impl FormPage for Deposit {
     const IS_REVIEWED: bool = true;
 
@@ -62,7 +60,6 @@ fn reference(sent: &Submission) -> Result<Option<DepositReference>, Failure> {
 /// The form that corrects what is available, for a reason.
 pub(crate) struct Adjust(WalletRecord);
 
-#[async_trait]
 impl FormPage for Adjust {
     const IS_REVIEWED: bool = true;
 
@@ -100,7 +97,6 @@ impl Refund {
     }
 }
 
-#[async_trait]
 impl FormPage for Refund {
     const IS_REVIEWED: bool = true;
 

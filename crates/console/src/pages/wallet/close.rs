@@ -1,6 +1,5 @@
 //! The form that closes a wallet. Closing is for good: it is shown before it is done.
 
-use async_trait::async_trait;
 use holdfast_accounts::Reference;
 use holdfast_domain::admin::WalletRecord;
 use holdfast_domain::admin::listing::{ApiKeyFilter, ApiKeyState, Order, PAGE_MAX, PageRequest};
@@ -17,7 +16,6 @@ pub(crate) struct CloseWallet {
     keys: usize,
 }
 
-#[async_trait]
 impl FormPage for CloseWallet {
     const IS_REVIEWED: bool = true;
 

@@ -1,7 +1,6 @@
 //! A wallet's settings: the forms that make a wallet and edit it, and the lines of its page that show them. The form
 //! that edits carries the number of edits that it was opened at: what another person changed since is not overwritten.
 
-use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{Edit, ExternalId, Name, NewWallet, Reference};
 use holdfast_domain::admin::{WalletPatch, WalletRecord};
@@ -18,7 +17,6 @@ const KEY_SPEND: [&str; 2] = ["key_spend", "key_spend_window"];
 /// The form that makes a wallet.
 pub(crate) struct CreateWallet;
 
-#[async_trait]
 impl FormPage for CreateWallet {
     async fn open(_visit: &Visit) -> Result<Self, Failure> {
         Ok(Self)
@@ -42,7 +40,6 @@ impl FormPage for CreateWallet {
 /// The form that edits a wallet.
 pub(crate) struct EditWallet(WalletRecord);
 
-#[async_trait]
 impl FormPage for EditWallet {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))

@@ -1,6 +1,5 @@
 //! The forms of a webhook's test, of another secret, and of a delivery that is sent again.
 
-use async_trait::async_trait;
 use holdfast_domain::EventId;
 use holdfast_domain::admin::WebhookRecord;
 use uuid::Uuid;
@@ -19,7 +18,6 @@ reason_forms! {
 /// Another secret.
 pub(crate) struct RotateWebhook(WebhookRecord);
 
-#[async_trait]
 impl FormPage for RotateWebhook {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
@@ -39,7 +37,6 @@ impl FormPage for RotateWebhook {
 /// A delivery that is sent again.
 pub(crate) struct ResendDelivery(WebhookRecord, EventId);
 
-#[async_trait]
 impl FormPage for ResendDelivery {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         let record = opened(visit).await?;

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use async_trait::async_trait;
 use holdfast_accounts::fields::members;
 use holdfast_accounts::{Description, Edit, NewWebhook, WebhookWithSecret};
 use holdfast_domain::admin::event::EventKind;
@@ -27,7 +26,6 @@ pub(crate) struct CreateWebhook {
     asks_wallet: bool,
 }
 
-#[async_trait]
 impl FormPage for CreateWebhook {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self { asks_wallet: visit.principal().only_wallet().is_none() })
@@ -58,7 +56,6 @@ impl FormPage for CreateWebhook {
 /// The form that edits a webhook.
 pub(crate) struct EditWebhook(WebhookRecord);
 
-#[async_trait]
 impl FormPage for EditWebhook {
     async fn open(visit: &Visit) -> Result<Self, Failure> {
         Ok(Self(opened(visit).await?))
