@@ -13,9 +13,7 @@ use crate::kit::{
 };
 use crate::pages::parts::reference::Names;
 
-texts! { #[template(path = "pages/admin_keys.txt")] AdminKeysText {
-    Empty = "empty",
-} }
+texts! { #[template(path = "pages/admin_keys.txt")] AdminKeysText { Empty = "empty" } }
 
 const STATE: &str = "state";
 

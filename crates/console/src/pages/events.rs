@@ -9,9 +9,7 @@ use crate::failure::Failure;
 use crate::kit::{Cell, Facts, FieldKind, Filter, FormField, Page, Pages, Snippet, Table, Visit};
 use crate::pages::parts::reference::{self, Names, wallet_field};
 
-texts! { #[template(path = "pages/events.txt")] EventsText {
-    Empty = "empty",
-} }
+texts! { #[template(path = "pages/events.txt")] EventsText { Empty = "empty" } }
 
 const KIND: &str = "kind";
 

@@ -12,9 +12,7 @@ use crate::kit::{Cell, Facts, Page, Pages, Table, Visit};
 use crate::pages::parts::job::{HEAD, done, report, result, row, state};
 use crate::pages::parts::node;
 
-texts! { #[template(path = "pages/jobs.txt")] JobsText {
-    Empty = "empty",
-} }
+texts! { #[template(path = "pages/jobs.txt")] JobsText { Empty = "empty" } }
 
 /// Mismatches of a page; the command line prints all.
 const MISMATCHES: usize = 50;

@@ -32,9 +32,7 @@ use crate::kit::{
 };
 use crate::pages::parts::{api_key, refusal};
 
-texts! { #[template(path = "pages/key.txt")] KeyText {
-    NoUsage = "no_usage",
-} }
+texts! { #[template(path = "pages/key.txt")] KeyText { NoUsage = "no_usage" } }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let id = visit.id()?;

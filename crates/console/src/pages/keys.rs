@@ -15,9 +15,7 @@ use crate::pages::parts::api_key::{issue_address, row};
 use crate::pages::parts::reference::{self, Names, wallet_field};
 use crate::pages::parts::usage::{SPEND_OF_MONTH, Spend, spend_cell, spend_of_month};
 
-texts! { #[template(path = "pages/keys.txt")] KeysText {
-    Empty { may_issue: bool } = "empty",
-} }
+texts! { #[template(path = "pages/keys.txt")] KeysText { Empty { may_issue: bool } = "empty" } }
 
 const NAME: &str = "name";
 const STATE: &str = "state";

@@ -20,9 +20,7 @@ use crate::pages::parts::operation::{self, HEAD, charge, model_field, read_model
 use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
 use crate::pages::parts::refusal;
 
-texts! { #[template(path = "pages/operations.txt")] OperationsText {
-    Empty = "empty",
-} }
+texts! { #[template(path = "pages/operations.txt")] OperationsText { Empty = "empty" } }
 
 const ID: &str = "id";
 const REQUEST_KEY: &str = "request_key";

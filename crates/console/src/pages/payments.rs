@@ -18,9 +18,7 @@ use crate::kit::{
 use crate::pages::parts::posting::{ADJUSTMENT, DEPOSIT, KIND, OPERATION, PAYMENTS, REFUND, table};
 use crate::pages::parts::reference::{WALLET, to_wallet};
 
-texts! { #[template(path = "pages/payments.txt")] PaymentsText {
-    Counted = "counted",
-} }
+texts! { #[template(path = "pages/payments.txt")] PaymentsText { Counted = "counted" } }
 
 /// Kinds as the address has them, and as the page names them.
 const KINDS: [(&str, &str, PostingList); 4] = [

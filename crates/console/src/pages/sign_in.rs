@@ -24,9 +24,7 @@ use crate::pages::parts::plain::PlainForm;
 use crate::pages::parts::session::enter;
 use crate::request_origin::RequestOrigin;
 
-texts! { #[template(path = "pages/account.txt")] SignInText {
-    Confirm = "confirm",
-} }
+texts! { #[template(path = "pages/account.txt")] SignInText { Confirm = "confirm" } }
 
 const NEXT: &str = "next";
 const EMAIL: &str = "email";

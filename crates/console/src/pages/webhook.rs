@@ -11,9 +11,7 @@ use crate::kit::{Cell, Facts, Page, Pages, Table, Tone, Visit};
 use crate::pages::parts::reference::Names;
 use crate::pages::parts::webhook::{kinds, opened, origin, state, wallet};
 
-texts! { #[template(path = "pages/webhooks.txt")] WebhookText {
-    NoDelivery = "no_delivery",
-} }
+texts! { #[template(path = "pages/webhooks.txt")] WebhookText { NoDelivery = "no_delivery" } }
 
 pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let record = opened(&visit).await?;

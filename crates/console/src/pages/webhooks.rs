@@ -9,9 +9,7 @@ use crate::kit::{Cell, Filter, Page, Pages, Table, Visit, Visitor};
 use crate::pages::parts::reference::{self, Names, wallet_field};
 use crate::pages::parts::webhook::{kinds, origin, state, wallet};
 
-texts! { #[template(path = "pages/webhooks.txt")] WebhooksText {
-    Empty = "empty",
-} }
+texts! { #[template(path = "pages/webhooks.txt")] WebhooksText { Empty = "empty" } }
 
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let page = Page::new("Webhooks").form(&visit, UseCase::WebhookCreate, "/webhooks/new");

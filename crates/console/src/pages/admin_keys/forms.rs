@@ -12,9 +12,7 @@ use crate::kit::value::{grace, graces};
 use crate::kit::{Cell, Choice, Facts, FieldKind, FormField, Visit};
 use crate::pages::parts::reference::{self, WALLET};
 
-texts! { #[template(path = "pages/admin_keys.txt")] AdminKeysFormsText {
-    Secret = "secret",
-} }
+texts! { #[template(path = "pages/admin_keys.txt")] AdminKeysFormsText { Secret = "secret" } }
 
 const ROLE: &str = "role";
 /// Spans for which an earlier secret stays, in seconds.

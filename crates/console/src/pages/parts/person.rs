@@ -8,9 +8,7 @@ use holdfast_domain::admin::{EmailAddress, PersonRecord, PersonState, Reach};
 use holdfast_domain::{PersonId, WalletId};
 use uuid::Uuid;
 
-texts! { #[template(path = "pages/people.txt")] PersonPartText {
-    NoneOfWallet = "none_of_wallet",
-} }
+texts! { #[template(path = "pages/people.txt")] PersonPartText { NoneOfWallet = "none_of_wallet" } }
 
 /// People of a wallet: what each has of it, or is offered.
 pub(crate) async fn of_wallet(

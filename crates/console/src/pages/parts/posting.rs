@@ -12,9 +12,7 @@ use crate::failure::Failure;
 use crate::kit::{Cell, Table, Visit, with_query};
 use crate::pages::parts::reference::{WALLET, to_wallet};
 
-texts! { #[template(path = "pages/payments.txt")] PostingPartText {
-    NoDeposit = "no_deposit",
-} }
+texts! { #[template(path = "pages/payments.txt")] PostingPartText { NoDeposit = "no_deposit" } }
 
 /// Address of the list.
 pub(crate) const PAYMENTS: &str = "/payments";

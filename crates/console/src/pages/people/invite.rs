@@ -10,9 +10,7 @@ use crate::kit::{Choice, FieldKind, FormField, SentFields, Visit};
 use crate::pages::parts::reference::{self, WALLET, wallet_names};
 use crate::pages::people::linked;
 
-texts! { #[template(path = "pages/people.txt")] InviteText {
-    Role { role: Role } = "role",
-} }
+texts! { #[template(path = "pages/people.txt")] InviteText { Role { role: Role } = "role" } }
 
 /// The form, with the authority of its user.
 pub(crate) struct Invite {

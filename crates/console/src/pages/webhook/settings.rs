@@ -15,9 +15,7 @@ use crate::kit::{Cell, Choice, Facts, FieldKind, FormField, Visit};
 use crate::pages::parts::reference::{self, to_wallet};
 use crate::pages::parts::webhook::{framed, opened};
 
-texts! { #[template(path = "pages/webhooks.txt")] WebhookSettingsText {
-    Secret = "secret",
-} }
+texts! { #[template(path = "pages/webhooks.txt")] WebhookSettingsText { Secret = "secret" } }
 
 const KINDS: &str = "kinds";
 
