@@ -136,9 +136,14 @@ pub(crate) struct SortLink {
 }
 
 impl Table {
-    pub(crate) fn new(title: &str, head: &[&str], rows: Vec<Vec<Cell>>, empty: &str) -> Self {
+    pub(crate) fn new(
+        title: &str,
+        head: &[&str],
+        rows: Vec<Vec<Cell>>,
+        empty: impl ToString,
+    ) -> Self {
         let head = head.iter().map(|name| (*name).to_owned()).collect();
-        let (title, empty) = (title.to_owned(), empty.to_owned());
+        let (title, empty) = (title.to_owned(), empty.to_string());
         Self {
             title,
             head,
@@ -149,6 +154,21 @@ impl Table {
             links: Vec::new(),
             sorts: Vec::new(),
         }
+    }
+
+    /// A table of rows whose values have their heads beside them.
+    pub(crate) fn of<const N: usize>(
+        title: &str,
+        rows: impl IntoIterator<Item = [(&'static str, Cell); N]>,
+        empty: impl ToString,
+    ) -> Self {
+        let (mut head, mut cells) = (Vec::new(), Vec::new());
+        for row in rows {
+            // The same for each row. Without one there is no head: the sentence stands in its place.
+            head = row.iter().map(|(name, _cell)| *name).collect();
+            cells.push(row.into_iter().map(|(_name, cell)| cell).collect());
+        }
+        Self::new(title, &head, cells, empty)
     }
 
     /// The same whose columns under these heads stand on every screen.

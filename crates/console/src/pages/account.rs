@@ -42,8 +42,7 @@ pub(crate) async fn show(
         ("Role in use", Cell::text(signed_in.session.authority.to_string())),
         ("Signed in", Cell::moment(signed_in.session.signed_in_at)),
     ];
-    let rows = sessions.iter().map(|session| row(session, &signed_in)).collect();
-    let head = ["Session", "Address", "Last request", "Role in use", "End"];
+    let rows = sessions.iter().map(|session| row(session, &signed_in));
     let sign_out = Form {
         action: "/sign-out".to_owned(),
         fields: Vec::new(),
@@ -55,40 +54,36 @@ pub(crate) async fn show(
         .action(true, "Change the password", "/account/password")
         .section(Facts::new("", facts))
         .action(true, "Sign out everywhere", "/account/sign-out")
-        .section(
-            Table::new("Sessions", &head, rows, "No sessions.").keep(&["Address", "Role in use"]),
-        )
+        .section(Table::of("Sessions", rows, "No sessions.").keep(&["Address", "Role in use"]))
         .section(known_browsers(&browsers))
         .section(sign_out))
 }
 
-fn row(session: &Session, signed_in: &SignedIn) -> Vec<Cell> {
+fn row(session: &Session, signed_in: &SignedIn) -> [(&'static str, Cell); 5] {
     let id = Uuid::from_bytes(session.id.to_bytes());
     let end = if session.id == signed_in.session.id {
         Cell::badge("this one", Tone::Good)
     } else {
         Cell::action("End it", format!("/account/sessions/{id}"))
     };
-    vec![
-        Cell::moment(session.signed_in_at),
-        Cell::text(session.address.as_str()),
-        Cell::moment(session.last_seen_at),
-        Cell::text(session.authority.to_string()),
-        end,
+    [
+        ("Session", Cell::moment(session.signed_in_at)),
+        ("Address", Cell::text(session.address.as_str())),
+        ("Last request", Cell::moment(session.last_seen_at)),
+        ("Role in use", Cell::text(session.authority.to_string())),
+        ("End", end),
     ]
 }
 
 fn known_browsers(browsers: &[BrowserMark]) -> Table {
     let row = |browser: &BrowserMark| {
-        vec![
-            Cell::moment(browser.created_at),
-            Cell::moment(browser.used_at),
-            Cell::text(browser.address.as_str()),
+        [
+            ("First sign-in", Cell::moment(browser.created_at)),
+            ("Last sign-in", Cell::moment(browser.used_at)),
+            ("Address", Cell::text(browser.address.as_str())),
         ]
     };
-    let head = ["First sign-in", "Last sign-in", "Address"];
-    let rows = browsers.iter().map(row).collect();
-    Table::new("Known browsers", &head, rows, "No known browsers.")
+    Table::of("Known browsers", browsers.iter().map(row), "No known browsers.")
 }
 
 /// Roles of the person that may be used here.

@@ -28,25 +28,23 @@ pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let now = visit.accounts().clock().await?;
     let next = pages.next(listed.next)?;
     let names = Names::read(&visit, listed.rows.iter().filter_map(wallet)).await?;
-    let rows = listed.rows.iter().map(|key| row(key, &names, now)).collect();
-    let head = ["Name", "Role", "Wallet", "State", "Ends", "Created"];
-    let empty = &AdminKeysText::Empty.to_string();
+    let rows = listed.rows.iter().map(|key| row(key, &names, now));
     let states = FieldKind::none_or("All", [("in_force", "In force"), ("ended", "Ended")]);
     let field = FormField::sought(STATE, "State", states, &visit.query);
     Ok(Page::new("Admin keys")
         .form(&visit, UseCase::AdminKeyIssue, "/admin-keys/new")
         .section(Filter::new("/admin-keys", vec![field]))
-        .section(Table::new("Newest first", &head, rows, empty).next(next)))
+        .section(Table::of("Newest first", rows, AdminKeysText::Empty).next(next)))
 }
 
-fn row(key: &AdminKey, names: &Names<'_>, now: Timestamp) -> Vec<Cell> {
-    vec![
-        Cell::link(&key.name, format!("/admin-keys/{}", key.id)),
-        Cell::text(key.role.label()),
-        reach(key, names),
-        state(key, now),
-        Cell::some_moment(key.ends_at),
-        Cell::moment(key.created_at),
+fn row(key: &AdminKey, names: &Names<'_>, now: Timestamp) -> [(&'static str, Cell); 6] {
+    [
+        ("Name", Cell::link(&key.name, format!("/admin-keys/{}", key.id))),
+        ("Role", Cell::text(key.role.label())),
+        ("Wallet", reach(key, names)),
+        ("State", state(key, now)),
+        ("Ends", Cell::some_moment(key.ends_at)),
+        ("Created", Cell::moment(key.created_at)),
     ]
 }
 

@@ -26,9 +26,8 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let next = pages.next(listed.next)?;
     let wallets = listed.rows.iter().filter_map(|event| event.wallet.map(ResourceId::Wallet));
     let names = Names::read(visit, wallets).await?;
-    let rows = listed.rows.iter().map(|event| row(event, &names)).collect();
-    let empty = &EventsText::Empty.to_string();
-    Ok(Table::new("Newest first", &["Event", "When", "Wallet"], rows, empty).next(next))
+    let rows = listed.rows.iter().map(|event| row(event, &names));
+    Ok(Table::of("Newest first", rows, EventsText::Empty).next(next))
 }
 
 async fn narrow(visit: &Visit) -> Result<Filter, Failure> {
@@ -38,9 +37,9 @@ async fn narrow(visit: &Visit) -> Result<Filter, Failure> {
     Ok(Filter::new("/events", fields))
 }
 
-fn row(event: &EventRecord, names: &Names<'_>) -> Vec<Cell> {
+fn row(event: &EventRecord, names: &Names<'_>) -> [(&'static str, Cell); 3] {
     let kind = Cell::link(event.kind.label(), format!("/events/{}", event.id));
-    vec![kind, Cell::moment(event.created_at), wallet(event, names)]
+    [("Event", kind), ("When", Cell::moment(event.created_at)), ("Wallet", wallet(event, names))]
 }
 
 fn wallet(event: &EventRecord, names: &Names<'_>) -> Cell {

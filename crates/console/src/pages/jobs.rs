@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::kit::{Cell, Facts, Page, Pages, Table, Visit};
-use crate::pages::parts::job::{HEAD, done, report, result, row, state};
+use crate::pages::parts::job::{done, report, result, row, state};
 use crate::pages::parts::node;
 
 texts! { #[template(path = "pages/jobs.txt")] JobsText { Empty = "empty" } }
@@ -20,12 +20,11 @@ const MISMATCHES: usize = 50;
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let pages = Pages::new(&visit, "/jobs", &visit.query);
     let listed = visit.accounts().jobs(visit.principal(), pages.request()?).await?;
-    let rows = listed.rows.iter().map(row).collect();
-    let empty = &JobsText::Empty.to_string();
+    let rows = listed.rows.iter().map(row);
     let next = pages.next(listed.next)?;
     let page = Page::new("Ledger checks")
         .form(&visit, UseCase::JobCreate, "/jobs/new")
-        .section(Table::new("Newest first", &HEAD, rows, empty).next(next));
+        .section(Table::of("Newest first", rows, JobsText::Empty).next(next));
     if !visit.may(UseCase::NodeRead) {
         return Ok(page);
     }
@@ -64,8 +63,9 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let Some(mismatches) = mismatches.filter(|all| !all.is_empty()) else { return Ok(page) };
     let text = |row: &Value, name: &str| Cell::some_text(row.get(name).and_then(Value::as_str));
     let rows = mismatches.iter().take(MISMATCHES);
-    let rows = rows.map(|row| vec![text(row, "subject"), text(row, "id"), text(row, "sentence")]);
-    Ok(page.section(Table::new("Mismatches", &["Of", "Id", "What"], rows.collect(), "")))
+    let members = [("Of", "subject"), ("Id", "id"), ("What", "sentence")];
+    let rows = rows.map(|row| members.map(|(head, member)| (head, text(row, member))));
+    Ok(page.section(Table::of("Mismatches", rows, "")))
 }
 
 /// The job whose page or form it is.

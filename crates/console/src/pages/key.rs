@@ -187,10 +187,9 @@ async fn month(visit: &Visit, key: &ApiKey, now: Timestamp) -> Result<Section, F
     if *shows_costs {
         head.push("Exposure");
     }
-    let empty = &KeyText::NoUsage.to_string();
     let all = Link::new("All requests", format!("/operations?api_key={id}"));
     let began = Link::new("This month's requests", with_query("/operations", &own));
-    let table = Table::new("This month", &head, rows.iter().map(row).collect(), empty);
+    let table = Table::new("This month", &head, rows.iter().map(row).collect(), KeyText::NoUsage);
     let table = table.keep(&["Charged"]);
     Ok(table.link(began).link(all).into())
 }
@@ -203,13 +202,12 @@ async fn credentials(visit: &Visit, key: &ApiKey) -> Result<Table, Failure> {
     let listed = visit.accounts().api_keys(visit.principal(), filter, page).await?;
     let own = listed.rows.into_iter().find(|row| row.api_key.id == key.id);
     let row = |credential: &LiveCredential| {
-        vec![
-            Cell::code(format!("{}_…", Bearer::prefix(credential.id))),
-            Cell::moment(credential.created_at),
-            Cell::some_moment(credential.ends_at),
+        [
+            ("Begins with", Cell::code(format!("{}_…", Bearer::prefix(credential.id)))),
+            ("Created", Cell::moment(credential.created_at)),
+            ("Ends", Cell::some_moment(credential.ends_at)),
         ]
     };
-    let rows = own.iter().flat_map(|own| own.credentials.iter()).map(row).collect();
-    let head = ["Begins with", "Created", "Ends"];
-    Ok(Table::new("Credentials in force", &head, rows, "No valid credential."))
+    let rows = own.iter().flat_map(|own| own.credentials.iter()).map(row);
+    Ok(Table::of("Credentials in force", rows, "No valid credential."))
 }

@@ -83,13 +83,17 @@ async fn found(visit: &Visit) -> Result<(Option<WalletId>, Vec<Section>), Failur
     let pages = Pages::new(visit, PATH, &visit.query);
     let listed = sorting::page(&SORTS, (&pages, &visit.query), read).await?;
     let rows = rows(visit, &listed.rows).await?;
-    let empty = &KeysText::Empty { may_issue: visit.may(UseCase::ApiKeyIssue) }.to_string();
     // The later column first: the place of the other one stays the same.
-    let table = Table::new("API keys", &HEAD, rows, empty)
-        .sorts(sorting::links(&SORTS, PATH, &visit.query))
-        .column_if(spends.is_some(), SPEND)
-        .column_if(visit.principal().only_wallet().is_none(), WALLET_COLUMN)
-        .next(listed.next);
+    let table = Table::new(
+        "API keys",
+        &HEAD,
+        rows,
+        KeysText::Empty { may_issue: visit.may(UseCase::ApiKeyIssue) },
+    )
+    .sorts(sorting::links(&SORTS, PATH, &visit.query))
+    .column_if(spends.is_some(), SPEND)
+    .column_if(visit.principal().only_wallet().is_none(), WALLET_COLUMN)
+    .next(listed.next);
     notices.extend(listed.notice);
     Ok((wallet, notices.into_iter().map(Section::from).chain([table.into()]).collect()))
 }

@@ -229,7 +229,7 @@ fn prices(judged: &JudgedPrices<'_>) -> Table {
     }
     let head =
         ["Model", "From", "State", "Prompt tokens", "Input per 1M", "Output per 1M", "Others"];
-    Table::new(title, &head, rows, &ModelsText::NoPrice.to_string())
+    Table::new(title, &head, rows, ModelsText::NoPrice)
 }
 
 fn begin(price: &PriceVersion) -> Option<Timestamp> {

@@ -40,10 +40,8 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let pages = Pages::new(visit, "/people", &visit.query);
     let listed = visit.accounts().people(visit.principal(), filter, pages.request()?).await?;
     let next = pages.next(listed.next)?;
-    let rows = listed.rows.iter().map(row).collect();
-    let head = ["Person", "State", "Roles", "Created"];
-    let empty = &PeopleText::Empty.to_string();
-    Ok(Table::new("People", &head, rows, empty).next(next))
+    let rows = listed.rows.iter().map(row);
+    Ok(Table::of("People", rows, PeopleText::Empty).next(next))
 }
 
 async fn narrowing(visit: &Visit) -> Result<Filter, Failure> {
@@ -63,12 +61,12 @@ async fn narrowing(visit: &Visit) -> Result<Filter, Failure> {
     Ok(Filter::new("/people", fields))
 }
 
-fn row(record: &PersonRecord) -> Vec<Cell> {
-    vec![
-        Cell::link(called(record), address(record.person.id)),
-        state(record),
-        roles(record),
-        Cell::moment(record.person.created_at),
+fn row(record: &PersonRecord) -> [(&'static str, Cell); 4] {
+    [
+        ("Person", Cell::link(called(record), address(record.person.id))),
+        ("State", state(record)),
+        ("Roles", roles(record)),
+        ("Created", Cell::moment(record.person.created_at)),
     ]
 }
 
@@ -90,8 +88,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         facts.push(("Link", Cell::text(link.purpose.label())));
         facts.push(("Link valid until", Cell::moment(link.expires_at)));
     }
-    let grants = record.grants.iter().map(grant).collect();
-    let table = Table::new("Roles", &["Role", "Wallet", "Given"], grants, "No role.");
+    let table = Table::of("Roles", record.grants.iter().map(grant), "No role.");
     let is_there = record.state() != PersonState::Ended;
     let may_end = is_there && visit.may(UseCase::PersonEnd);
     let may_link = is_there && may_give_link(principal, &record);
@@ -117,12 +114,13 @@ fn has_role(record: &PersonRecord) -> bool {
     record.offered().next().is_some() || !record.grants.is_empty()
 }
 
-fn grant(grant: &PersonGrant) -> Vec<Cell> {
+fn grant(grant: &PersonGrant) -> [(&'static str, Cell); 3] {
     let wallet = match grant.authority.reach {
         Reach::All => Cell::Nothing,
         Reach::Wallet(wallet) => Cell::link(wallet.to_string(), format!("/wallets/{wallet}")),
     };
-    vec![Cell::text(grant.authority.role.to_string()), wallet, Cell::moment(grant.granted_at)]
+    let role = Cell::text(grant.authority.role.to_string());
+    [("Role", role), ("Wallet", wallet), ("Given", Cell::moment(grant.granted_at))]
 }
 
 /// The person whose page or form it is.

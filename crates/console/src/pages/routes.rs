@@ -22,18 +22,6 @@ texts! { #[template(path = "pages/routes.txt")] RoutesText {
     Intro = "intro",
 } }
 
-const HEAD: [&str; 10] = [
-    "Route",
-    "Attempts",
-    "Error rate",
-    "p50",
-    "p95",
-    "First token p50",
-    "First token p95",
-    "Failing since",
-    "Last error",
-    "Circuit breakers",
-];
 /// Days of the chart: its periods are hours.
 const DAYS: u32 = 2;
 /// Values of a chart are millionths.
@@ -42,9 +30,8 @@ const ONE: i64 = 1_000_000;
 pub(crate) async fn list(visit: Visit) -> Result<Page, Failure> {
     let routes = visit.accounts().routes(visit.principal()).await?;
     let now = visit.accounts().clock().await?;
-    let rows = routes.iter().map(|report| report_row(report, now)).collect();
-    let empty = &RoutesText::Empty.to_string();
-    let table = Table::new("Last 24 hours", &HEAD, rows, empty);
+    let rows = routes.iter().map(|report| report_row(report, now));
+    let table = Table::of("Last 24 hours", rows, RoutesText::Empty);
     let table = table.keep(&["Error rate", "Failing since", "Last error"]);
     Ok(Page::new("Routes").intro(RoutesText::Intro.to_string()).section(table))
 }
@@ -108,16 +95,14 @@ fn chart(hours: &[RouteHour], now: Timestamp) -> Section {
 
 fn failure_table(failures: &[RouteFailure]) -> Table {
     let row = |failure: &RouteFailure| {
-        vec![
-            Cell::moment(failure.at),
-            Cell::text(failure.model.as_str()),
-            Cell::code(&failure.class),
-            note(Some(&failure.error)),
+        [
+            ("Time", Cell::moment(failure.at)),
+            ("Model", Cell::text(failure.model.as_str())),
+            ("Class", Cell::code(&failure.class)),
+            ("Error", note(Some(&failure.error))),
         ]
     };
-    let rows = failures.iter().map(row).collect();
-    let head = ["Time", "Model", "Class", "Error"];
-    Table::new("Last failures", &head, rows, "No recent failures.")
+    Table::of("Last failures", failures.iter().map(row), "No recent failures.")
 }
 
 fn hour_table(hours: &[RouteHour]) -> Table {
@@ -127,17 +112,15 @@ fn hour_table(hours: &[RouteHour]) -> Table {
     }
     let row = |(hour, rows): (&Timestamp, &Vec<&RouteHour>)| {
         let sums = AttemptSums::of(rows.iter().copied());
-        vec![
-            Cell::moment(*hour),
-            Cell::count(sums.attempts),
-            Cell::count(sums.failed),
-            error_rate(&sums),
-            milliseconds(sums.latencies.percentile_ms(50)),
-            milliseconds(sums.latencies.percentile_ms(95)),
+        [
+            ("Hour", Cell::moment(*hour)),
+            ("Attempts", Cell::count(sums.attempts)),
+            ("Failed", Cell::count(sums.failed)),
+            ("Error rate", error_rate(&sums)),
+            ("p50", milliseconds(sums.latencies.percentile_ms(50))),
+            ("p95", milliseconds(sums.latencies.percentile_ms(95))),
         ]
     };
     // A day, newest first: the command line prints seven.
-    let rows = by_hour.iter().rev().take(24).map(row).collect();
-    let head = ["Hour", "Attempts", "Failed", "Error rate", "p50", "p95"];
-    Table::new("Hours", &head, rows, "No recent attempts.")
+    Table::of("Hours", by_hour.iter().rev().take(24).map(row), "No recent attempts.")
 }

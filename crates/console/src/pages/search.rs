@@ -97,7 +97,7 @@ async fn table(visit: &Visit, hits: &[SearchHit]) -> Result<Table, Failure> {
         }
     };
     let rows = hits.iter().map(row).collect();
-    Ok(Table::new("Found", &["Name", "Kind", "Wallet"], rows, &SearchText::Empty.to_string()))
+    Ok(Table::new("Found", &["Name", "Kind", "Wallet"], rows, SearchText::Empty))
 }
 
 #[cfg(test)]

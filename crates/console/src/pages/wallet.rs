@@ -150,7 +150,6 @@ async fn api_keys(visit: &Visit, record: &WalletRecord) -> Result<Table, Failure
     let listed = visit.accounts().api_keys(visit.principal(), filter, LATEST).await?;
     let now = visit.accounts().clock().await?;
     let rows = listed.rows.iter().map(|row| api_key::row(&row.api_key, now)).collect();
-    let empty = &WalletText::NoKey.to_string();
     let all = Link::new("All API keys", format!("/keys?wallet={id}"));
-    Ok(Table::new("API keys", &api_key::HEAD, rows, empty).link(all))
+    Ok(Table::new("API keys", &api_key::HEAD, rows, WalletText::NoKey).link(all))
 }

@@ -79,11 +79,15 @@ async fn found(visit: &Visit) -> Result<Vec<Section>, Failure> {
     let listed = sorting::page(&SORTS, (&pages, &visit.query), read).await?;
     let rows = listed.rows.iter().map(row).collect();
     let head = ["Name", "Available", SPEND_OF_MONTH, "Held", "State", "Created"];
-    let empty = &WalletsText::Empty { may_create: visit.may(UseCase::WalletCreate) }.to_string();
-    let table = Table::new("Wallets", &head, rows, empty)
-        .sorts(sorting::links(&SORTS, PATH, &visit.query))
-        .column_if(spends.is_some(), SPEND)
-        .next(listed.next);
+    let table = Table::new(
+        "Wallets",
+        &head,
+        rows,
+        WalletsText::Empty { may_create: visit.may(UseCase::WalletCreate) },
+    )
+    .sorts(sorting::links(&SORTS, PATH, &visit.query))
+    .column_if(spends.is_some(), SPEND)
+    .next(listed.next);
     notices.extend(listed.notice);
     Ok(notices.into_iter().map(Section::from).chain([table.into()]).collect())
 }

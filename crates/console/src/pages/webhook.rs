@@ -40,7 +40,6 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     let may_resend = visit.may(UseCase::WebhookResend) && is_active;
     let rows_of = deliveries.rows.iter().map(|row| delivery(row, &base, may_resend)).collect();
     let head = ["Event", "State", "Tries", "Last answer", "Created", "Next or ended", "Again"];
-    let empty = &WebhookText::NoDelivery.to_string();
     let may = |use_case, is_now: bool| visit.may(use_case) && is_now;
     Ok(Page::new(format!("Webhook to {}", origin(&record)))
         .below("Webhooks", "/webhooks")
@@ -51,7 +50,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         .action(may(UseCase::WebhookEnable, !is_active), "Enable", format!("{base}/enable"))
         .section(Facts::new("", rows))
         .section(
-            Table::new("Deliveries", &head, rows_of, empty)
+            Table::new("Deliveries", &head, rows_of, WebhookText::NoDelivery)
                 .keep(&["State", "Last answer"])
                 .next(next),
         ))

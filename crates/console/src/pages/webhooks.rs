@@ -30,18 +30,16 @@ async fn found(visit: &Visit) -> Result<Table, Failure> {
     let next = pages.next(listed.next)?;
     let wallets = listed.rows.iter().filter_map(|record| record.wallet.map(ResourceId::Wallet));
     let names = Names::read(visit, wallets).await?;
-    let rows = listed.rows.iter().map(|record| row(record, &names, &visit.visitor)).collect();
-    let head = ["To", "State", "Wallet", "Kinds", "Created"];
-    let empty = &WebhooksText::Empty.to_string();
-    Ok(Table::new("Newest first", &head, rows, empty).next(next))
+    let rows = listed.rows.iter().map(|record| row(record, &names, &visit.visitor));
+    Ok(Table::of("Newest first", rows, WebhooksText::Empty).next(next))
 }
 
-fn row(record: &WebhookRecord, names: &Names<'_>, visitor: &Visitor) -> Vec<Cell> {
-    vec![
-        Cell::link(origin(record), format!("/webhooks/{}", record.id)),
-        state(record),
-        wallet(record, names, visitor),
-        Cell::text(kinds(record)),
-        Cell::moment(record.created_at),
+fn row(record: &WebhookRecord, names: &Names<'_>, visitor: &Visitor) -> [(&'static str, Cell); 5] {
+    [
+        ("To", Cell::link(origin(record), format!("/webhooks/{}", record.id))),
+        ("State", state(record)),
+        ("Wallet", wallet(record, names, visitor)),
+        ("Kinds", Cell::text(kinds(record))),
+        ("Created", Cell::moment(record.created_at)),
     ]
 }

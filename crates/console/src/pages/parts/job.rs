@@ -4,13 +4,15 @@ use crate::kit::{Cell, Tone};
 use holdfast_domain::admin::job::{Job, JobState};
 use serde_json::Value;
 
-/// Head of a table of jobs.
-pub(crate) const HEAD: [&str; 5] = ["Ledger check", "State", "Done", "Result", "Ended"];
-
 /// Row of a list.
-pub(crate) fn row(job: &Job) -> Vec<Cell> {
-    let name = Cell::link("ledger check", format!("/jobs/{}", job.id));
-    vec![name, state(job), done(job), result(job), Cell::some_moment(job.finished_at)]
+pub(crate) fn row(job: &Job) -> [(&'static str, Cell); 5] {
+    [
+        ("Ledger check", Cell::link("ledger check", format!("/jobs/{}", job.id))),
+        ("State", state(job)),
+        ("Done", done(job)),
+        ("Result", result(job)),
+        ("Ended", Cell::some_moment(job.finished_at)),
+    ]
 }
 
 pub(crate) fn state(job: &Job) -> Cell {

@@ -4,9 +4,6 @@ use holdfast_domain::admin::listing::NodeListing;
 
 use crate::kit::{Cell, Table, Tone};
 
-/// Head of a table of nodes.
-const HEAD: [&str; 5] = ["Node", "State", "Address", "Settings", "Lease until"];
-
 /// True if no node is alive, if one of them is gone, or if one has other settings.
 pub(crate) fn need_attention(nodes: &[NodeListing]) -> bool {
     let differs = |node: &NodeListing| node.settings_differ(nodes) == Some(true);
@@ -14,11 +11,10 @@ pub(crate) fn need_attention(nodes: &[NodeListing]) -> bool {
 }
 
 pub(crate) fn table(nodes: &[NodeListing]) -> Table {
-    let rows = nodes.iter().map(|node| row(node, nodes)).collect();
-    Table::new("Nodes", &HEAD, rows, "No live node.")
+    Table::of("Nodes", nodes.iter().map(|node| row(node, nodes)), "No live node.")
 }
 
-fn row(node: &NodeListing, nodes: &[NodeListing]) -> Vec<Cell> {
+fn row(node: &NodeListing, nodes: &[NodeListing]) -> [(&'static str, Cell); 5] {
     let state = if node.is_alive() {
         Cell::badge("alive", Tone::Good)
     } else {
@@ -29,11 +25,11 @@ fn row(node: &NodeListing, nodes: &[NodeListing]) -> Vec<Cell> {
         Some(false) => Cell::badge("as all others", Tone::Good),
         None => Cell::Nothing,
     };
-    vec![
-        Cell::text(node.lease.node.name.as_str()),
-        state,
-        Cell::some_text(node.address.as_deref()),
-        settings,
-        Cell::moment(node.lease.ends_at),
+    [
+        ("Node", Cell::text(node.lease.node.name.as_str())),
+        ("State", state),
+        ("Address", Cell::some_text(node.address.as_deref())),
+        ("Settings", settings),
+        ("Lease until", Cell::moment(node.lease.ends_at)),
     ]
 }

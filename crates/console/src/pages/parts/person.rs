@@ -24,9 +24,14 @@ pub(crate) async fn of_wallet(
     let rows = rows.map(|record| {
         vec![Cell::link(called(&record), address(record.person.id)), roles(&record), state(&record)]
     });
-    let empty = &PersonPartText::NoneOfWallet.to_string();
     let all = Link::new("All people", format!("/people?{WALLET}={wallet}"));
-    Ok(Table::new("People", &["Person", "Role", "State"], rows.collect(), empty).link(all))
+    Ok(Table::new(
+        "People",
+        &["Person", "Role", "State"],
+        rows.collect(),
+        PersonPartText::NoneOfWallet,
+    )
+    .link(all))
 }
 
 /// Roles that they have, and those that they are offered.

@@ -32,8 +32,7 @@ pub(crate) fn address(kind: &str, wallet: WalletId) -> String {
 /// The latest deposits of a wallet, with the ways to all of its payments.
 pub(crate) fn deposits(wallet: &Wallet, rows: &[PostingListing]) -> Table {
     let rows = rows.iter().map(|listing| row(listing, Some(wallet))).collect();
-    let empty = &PostingPartText::NoDeposit.to_string();
-    Table::new("Latest deposits", &HEAD, rows, empty)
+    Table::new("Latest deposits", &HEAD, rows, PostingPartText::NoDeposit)
 }
 
 /// Columns of a payment; those of several wallets have the wallet in front.

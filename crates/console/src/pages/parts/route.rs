@@ -45,38 +45,34 @@ pub(crate) fn address(name: &str) -> String {
 }
 
 /// Row of a route with its statistics of the last 24 hours.
-pub(crate) fn report_row(report: &RouteReport, now: Timestamp) -> Vec<Cell> {
+pub(crate) fn report_row(report: &RouteReport, now: Timestamp) -> [(&'static str, Cell); 10] {
     let sums = &report.sums;
     let percentile = |of: &Latencies, percent| milliseconds(of.percentile_ms(percent));
-    vec![
-        Cell::link(&*report.name, address(&report.name)),
-        Cell::count(sums.attempts),
-        error_rate(sums),
-        percentile(&sums.latencies, 50),
-        percentile(&sums.latencies, 95),
-        percentile(&sums.first_token, 50),
-        percentile(&sums.first_token, 95),
-        Cell::some_moment(report.failing_since),
-        note(report.last_error.as_ref().map(|(_, note)| note)),
-        breakers(report, now),
+    [
+        ("Route", Cell::link(&*report.name, address(&report.name))),
+        ("Attempts", Cell::count(sums.attempts)),
+        ("Error rate", error_rate(sums)),
+        ("p50", percentile(&sums.latencies, 50)),
+        ("p95", percentile(&sums.latencies, 95)),
+        ("First token p50", percentile(&sums.first_token, 50)),
+        ("First token p95", percentile(&sums.first_token, 95)),
+        ("Failing since", Cell::some_moment(report.failing_since)),
+        ("Last error", note(report.last_error.as_ref().map(|(_, note)| note))),
+        ("Circuit breakers", breakers(report, now)),
     ]
 }
 
 /// Row of a route that fails, for *Home*.
-pub(crate) fn failing_row(report: &RouteReport) -> Vec<Cell> {
+pub(crate) fn failing_row(report: &RouteReport) -> [(&'static str, Cell); 5] {
     let error = report.last_error.as_ref();
-    vec![
-        Cell::link(&*report.name, address(&report.name)),
-        Cell::some_moment(report.failing_since),
-        note(error.map(|(_, note)| note)),
-        Cell::some_moment(error.map(|(at, _)| *at)),
-        error_rate(&report.sums),
+    [
+        ("Route", Cell::link(&*report.name, address(&report.name))),
+        ("Failing since", Cell::some_moment(report.failing_since)),
+        ("Last error", note(error.map(|(_, note)| note))),
+        ("Last error at", Cell::some_moment(error.map(|(at, _)| *at))),
+        ("Error rate", error_rate(&report.sums)),
     ]
 }
-
-/// Head of a table of routes that fail.
-pub(crate) const FAILING_HEAD: [&str; 5] =
-    ["Route", "Failing since", "Last error", "Last error at", "Error rate"];
 
 /// Share of failed attempts, in per cent with one decimal.
 pub(crate) fn error_rate(sums: &AttemptSums) -> Cell {

@@ -97,8 +97,8 @@ async fn keys(visit: &Visit, may_issue: bool) -> Result<Table, Failure> {
         vec![Cell::link(&api_key.name, format!("/keys/{}", api_key.id)), state, end]
     };
     let rows = page.rows.iter().map(row).collect();
-    let empty = &HolderText::Keyless { may_issue }.to_string();
-    let table = Table::new("API keys", &["Name", "State", "Ends"], rows, empty);
+    let table =
+        Table::new("API keys", &["Name", "State", "Ends"], rows, HolderText::Keyless { may_issue });
     Ok(table.link(Link::new("All API keys", "/keys")))
 }
 

@@ -75,8 +75,7 @@ async fn stuck(visit: &Visit) -> Result<Option<Table>, Failure> {
     let request = PageRequest::first(Order::Newest, SHOWN);
     let page = visit.accounts().operations(visit.principal(), filter, request).await?;
     let rows = operation::rows(visit, &page.rows, operation::charge).await?;
-    let empty = &WatchText::OlderStuck.to_string();
-    let table = Table::new("Stuck requests", &operation::HEAD, rows, empty);
+    let table = Table::new("Stuck requests", &operation::HEAD, rows, WatchText::OlderStuck);
     let is_partial = page.next.is_some();
     let table = match page.next {
         Some(_) => table.link(Link::new("All stuck requests", "/operations?scope=stuck")),
@@ -104,9 +103,9 @@ fn unhealthy(visit: &Visit) -> Result<Option<Table>, Failure> {
 async fn failing(visit: &Visit) -> Result<Option<Table>, Failure> {
     let routes = visit.accounts().routes(visit.principal()).await?;
     let failing = routes.iter().filter(|report| report.is_served && report.failing_since.is_some());
-    let rows = failing.map(route::failing_row).collect();
+    let rows = failing.map(route::failing_row);
     let link = Link::new("All routes", "/routes");
-    let table = Table::new("Failing routes", &route::FAILING_HEAD, rows, "").link(link);
+    let table = Table::of("Failing routes", rows, "").link(link);
     Ok(unless_clear(table, false))
 }
 
@@ -121,10 +120,8 @@ async fn low(visit: &Visit) -> Result<Option<Table>, Failure> {
     let empty = visit.accounts().wallets(visit.principal(), empty, request).await?;
     // An empty wallet may be below its own threshold, too: one row for both.
     let is_new = |it: &&WalletRecord| low.rows.iter().all(|known| known.wallet.id != it.wallet.id);
-    let rows = low.rows.iter().chain(empty.rows.iter().filter(is_new)).map(low_row).collect();
-    let head = ["Wallet", "Available", "On hold", "Low-balance alert"];
-    let (title, sentence) = (WatchText::Low.to_string(), WatchText::OlderLow.to_string());
-    let mut table = Table::new(&title, &head, rows, &sentence);
+    let rows = low.rows.iter().chain(empty.rows.iter().filter(is_new)).map(low_row);
+    let mut table = Table::of(&WatchText::Low.to_string(), rows, WatchText::OlderLow);
     if low.next.is_some() {
         table = table.link(Link::new("All low wallets", "/wallets?state=low"));
     }
@@ -135,14 +132,14 @@ async fn low(visit: &Visit) -> Result<Option<Table>, Failure> {
     Ok(unless_clear(table, low.next.is_some() || empty.next.is_some()))
 }
 
-fn low_row(record: &WalletRecord) -> Vec<Cell> {
+fn low_row(record: &WalletRecord) -> [(&'static str, Cell); 4] {
     let wallet = &record.wallet;
     let money = |amount| Cell::money(amount, wallet.currency);
-    vec![
-        Cell::link(&wallet.name, format!("/wallets/{}", wallet.id)),
-        money(wallet.available),
-        money(wallet.held),
-        record.low_balance.map_or(Cell::Nothing, money),
+    [
+        ("Wallet", Cell::link(&wallet.name, format!("/wallets/{}", wallet.id))),
+        ("Available", money(wallet.available)),
+        ("On hold", money(wallet.held)),
+        ("Low-balance alert", record.low_balance.map_or(Cell::Nothing, money)),
     ]
 }
 
@@ -156,9 +153,8 @@ async fn last_check(visit: &Visit) -> Result<Option<Table>, Failure> {
     if last.is_some_and(|job| job::is_well(job) == Some(true)) {
         return Ok(None);
     }
-    let rows = last.map(job::row).into_iter().collect();
     let empty = if page.next.is_some() { WatchText::NoResult } else { WatchText::NoCheck };
-    let table = Table::new("Last ledger check", &job::HEAD, rows, &empty.to_string());
+    let table = Table::of("Last ledger check", last.map(job::row), empty);
     let table = table.link(Link::new("All ledger checks", "/jobs"));
     let may_check = last.is_none() && visit.may(UseCase::JobCreate);
     let check = may_check.then(|| Link::new("Verify the ledger", "/jobs/new"));
