@@ -57,15 +57,7 @@ fn facts(record: &OperationRecord, names: &Names<'_>, visitor: &Visitor) -> Fact
     let money = |amount| Cell::money(amount, currency);
     let refunded = if record.refunded > Micros::ZERO && visitor.may(UseCase::PostingRead) {
         let sum = crate::kit::money(record.refunded, currency);
-        Cell::link(
-            sum,
-            format!(
-                "{}&{}={}",
-                posting::address(posting::REFUND, operation.wallet),
-                posting::OPERATION,
-                operation.id
-            ),
-        )
+        Cell::link(sum, posting::refunds_address(operation))
     } else {
         money(record.refunded)
     };

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use holdfast_domain::WalletId;
 use holdfast_domain::admin::listing::PostingListing;
 use holdfast_domain::ledger::PostingKind;
 use holdfast_domain::wallet::Wallet;
+use holdfast_domain::{Operation, WalletId};
 
 use crate::failure::Failure;
 use crate::kit::{Cell, Table, Visit, with_query};
@@ -27,6 +27,11 @@ pub(crate) const OPERATION: &str = "operation";
 /// Address of the payments of a kind, of this wallet.
 pub(crate) fn address(kind: &str, wallet: WalletId) -> String {
     with_query(PAYMENTS, &[(KIND, Some(kind)), (WALLET, Some(&wallet.to_string()))])
+}
+
+/// Address of the refunds of an operation.
+pub(crate) fn refunds_address(operation: &Operation) -> String {
+    format!("{}&{OPERATION}={}", address(REFUND, operation.wallet), operation.id)
 }
 
 /// The latest deposits of a wallet, with the ways to all of its payments.
