@@ -44,7 +44,7 @@ const RANKED: usize = 10;
 
 /// A report without rows, or without rows of this currency.
 pub(super) fn nothing(currency: Option<Currency>) -> Table {
-    Table::new("Breakdown", &[], Vec::new(), &ViewText::Empty { currency }.to_string())
+    Table::new("Breakdown", &[], Vec::new(), ViewText::Empty { currency })
 }
 
 /// Sums of all rows.
