@@ -155,42 +155,39 @@ fn grouping(query: &SentFields, step: Step) -> Result<Grouping, Failure> {
     }
 }
 
+/// Dimensions as addresses have them, and as pages name them.
+const DIMENSIONS: [(GroupBy, &str, &str); 7] = [
+    (GroupBy::Hour, "hour", "Hour"),
+    (GroupBy::Day, "day", "Day"),
+    (GroupBy::Month, "month", "Month"),
+    (GroupBy::Model, "model", "Model"),
+    (GroupBy::ApiKey, "api_key", "API key"),
+    (GroupBy::Wallet, "wallet", "Wallet"),
+    (GroupBy::Route, "route", "Route"),
+];
+
 fn dimension(text: &str) -> Option<GroupBy> {
-    GroupBy::ALL.into_iter().find(|by| name(*by) == text)
+    DIMENSIONS.iter().find(|(_, name, _)| *name == text).map(|(by, ..)| *by)
 }
 
-const fn name(by: GroupBy) -> &'static str {
-    match by {
-        GroupBy::Hour => "hour",
-        GroupBy::Day => "day",
-        GroupBy::Month => "month",
-        GroupBy::Model => "model",
-        GroupBy::ApiKey => "api_key",
-        GroupBy::Wallet => "wallet",
-        GroupBy::Route => "route",
-    }
+/// Name of a dimension in addresses and on pages.
+fn names(by: GroupBy) -> (&'static str, &'static str) {
+    let found = DIMENSIONS.iter().find(|(known, ..)| *known == by);
+    found.map_or(("", ""), |(_, name, label)| (*name, *label))
 }
 
 /// Name of a dimension on pages.
-const fn label(by: GroupBy) -> &'static str {
-    match by {
-        GroupBy::Hour => "Hour",
-        GroupBy::Day => "Day",
-        GroupBy::Month => "Month",
-        GroupBy::Model => "Model",
-        GroupBy::ApiKey => "API key",
-        GroupBy::Wallet => "Wallet",
-        GroupBy::Route => "Route",
-    }
+fn label(by: GroupBy) -> &'static str {
+    names(by).1
 }
 
 async fn filter(visit: &Visit, now: Timestamp) -> Result<Filter, Failure> {
-    let seen = GroupBy::ALL.into_iter().filter(|by| match by {
+    let seen = DIMENSIONS.iter().filter(|(by, ..)| match by {
         GroupBy::Route => visit.principal().sees_routes(),
         GroupBy::Wallet => visit.principal().only_wallet().is_none(),
         GroupBy::Hour | GroupBy::Day | GroupBy::Month | GroupBy::Model | GroupBy::ApiKey => true,
     });
-    let choices: Vec<_> = seen.map(|by| Choice::new(name(by), label(by))).collect();
+    let choices: Vec<_> = seen.map(|(_, name, label)| Choice::new(*name, *label)).collect();
     let second = std::iter::once(Choice::new("", "None")).chain(choices.iter().cloned());
     let second = FieldKind::Select(second.collect());
     // A field of a moment is empty in a browser unless its value has a time of day.
@@ -203,7 +200,7 @@ async fn filter(visit: &Visit, now: Timestamp) -> Result<Filter, Failure> {
     };
     let period = PERIOD.read(&visit.query, now);
     let step = period.map_or(Step::Month, |period| Step::of_period(period, now));
-    let first = visit.query.get(FIRST).unwrap_or(name(step.group_by()));
+    let first = visit.query.get(FIRST).unwrap_or(names(step.group_by()).0);
     let mut fields = vec![
         FormField::new(FIRST, "By", FieldKind::Select(choices)).value(first),
         FormField::sought(SECOND, "And by", second, &visit.query),

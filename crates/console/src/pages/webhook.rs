@@ -38,8 +38,7 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
     ];
     let next = pages.next(deliveries.next)?;
     let may_resend = visit.may(UseCase::WebhookResend) && is_active;
-    let rows_of = deliveries.rows.iter().map(|row| delivery(row, &base, may_resend)).collect();
-    let head = ["Event", "State", "Tries", "Last answer", "Created", "Next or ended", "Again"];
+    let rows_of = deliveries.rows.iter().map(|row| delivery(row, &base, may_resend));
     let may = |use_case, is_now: bool| visit.may(use_case) && is_now;
     Ok(Page::new(format!("Webhook to {}", origin(&record)))
         .below("Webhooks", "/webhooks")
@@ -50,13 +49,13 @@ pub(crate) async fn show(visit: Visit) -> Result<Page, Failure> {
         .action(may(UseCase::WebhookEnable, !is_active), "Enable", format!("{base}/enable"))
         .section(Facts::new("", rows))
         .section(
-            Table::new("Deliveries", &head, rows_of, WebhookText::NoDelivery)
+            Table::of("Deliveries", rows_of, WebhookText::NoDelivery)
                 .keep(&["State", "Last answer"])
                 .next(next),
         ))
 }
 
-fn delivery(record: &DeliveryRecord, base: &str, may_resend: bool) -> Vec<Cell> {
+fn delivery(record: &DeliveryRecord, base: &str, may_resend: bool) -> [(&'static str, Cell); 7] {
     let tone = match record.state {
         DeliveryState::Pending => Tone::Plain,
         DeliveryState::Delivered => Tone::Good,
@@ -73,13 +72,13 @@ fn delivery(record: &DeliveryRecord, base: &str, may_resend: bool) -> Vec<Cell> 
     } else {
         Cell::Nothing
     };
-    vec![
-        Cell::link(record.kind.as_ref(), format!("/events/{}", record.event)),
-        Cell::badge(record.state.label(), tone),
-        Cell::count(record.tries),
-        result,
-        Cell::moment(record.created_at),
-        Cell::some_moment(record.next_at.or(record.finished_at)),
-        again,
+    [
+        ("Event", Cell::link(record.kind.as_ref(), format!("/events/{}", record.event))),
+        ("State", Cell::badge(record.state.label(), tone)),
+        ("Attempts", Cell::count(record.tries)),
+        ("Last answer", result),
+        ("Created", Cell::moment(record.created_at)),
+        ("Next or ended", Cell::some_moment(record.next_at.or(record.finished_at))),
+        ("Again", again),
     ]
 }
