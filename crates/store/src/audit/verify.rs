@@ -25,7 +25,7 @@
 //!
 //! let page = |wallets, sentence: Option<&str>| Verification {
 //!     wallets,
-//!     mismatches: sentence.map(|it| Mismatch { subject: Subject::Book, sentence: it.into() }).into_iter().collect(),
+//!     mismatches: sentence.map(|it| Mismatch { subject: Subject::Ledger, sentence: it.into() }).into_iter().collect(),
 //!     ..Verification::default()
 //! };
 //! let mut audit = page(2, None);
