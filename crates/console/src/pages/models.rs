@@ -290,7 +290,11 @@ fn others(rates: &UnitPrices, currency: Currency) -> Cell {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use holdfast_domain::admin::report::Totals;
+    use holdfast_domain::{Currency, Micros};
+
+    use crate::kit::{Cell, Tone};
+    use crate::pages::models::margin_cell;
 
     #[test]
     fn a_loss_is_red_and_an_unknown_cost_is_no_margin() {
