@@ -183,9 +183,9 @@ async fn month(visit: &Visit, key: &ApiKey, now: Timestamp) -> Result<Section, F
         }
         cells
     };
-    let mut head = vec!["Model", "Completed", "Refused", "Abandoned", "Charged", "Refunded"];
+    let mut head = vec!["Model", "Completed", "Refused", "Outcome unknown", "Charged", "Refunded"];
     if *shows_costs {
-        head.push("Exposure");
+        head.push("At risk");
     }
     let all = Link::new("All requests", format!("/operations?api_key={id}"));
     let began = Link::new("This month's requests", with_query("/operations", &own));

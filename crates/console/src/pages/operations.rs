@@ -16,7 +16,9 @@ use crate::kit::sorting::{self, SORT, SortColumn};
 use crate::kit::{
     Choices, FieldKind, Filter, FormField, Link, Page, Pages, Section, SentFields, Table, Visit,
 };
-use crate::pages::parts::operation::{self, HEAD, charge, model_field, read_model, row};
+use crate::pages::parts::operation::{
+    self, HEAD, charge, model_field, read_model, row, status_word,
+};
 use crate::pages::parts::reference::{self, Names, api_key_field, wallet_field};
 use crate::pages::parts::refusal;
 
@@ -147,7 +149,8 @@ fn scopes(query: &SentFields) -> Choices {
 }
 
 async fn filter(visit: &Visit) -> Result<Filter, Failure> {
-    let states = FieldKind::any_of("Any", OperationStatus::ALL.map(OperationStatus::label));
+    let states = OperationStatus::ALL.map(|status| (status.label(), status_word(status)));
+    let states = FieldKind::none_or("Any", states);
     let field = |name, label, kind| FormField::sought(name, label, kind, &visit.query);
     let mut fields = vec![
         field(ID, "Request id", FieldKind::Text),

@@ -307,7 +307,7 @@ impl Figures {
                 amount("At risk today", total.exposure).note(against(&risk)).spark(&spark(&risk)),
             );
         }
-        tiles.push(count("Unconfirmed requests today", total.abandoned));
+        tiles.push(count("Outcome unknown today", total.abandoned));
         let held = self.held.get(&currency).copied().unwrap_or(Micros::ZERO);
         tiles.push(amount("On hold now", held).link("/operations?scope=running"));
         let title = if is_one { String::new() } else { format!("Today, {currency}") };

@@ -45,9 +45,9 @@ async fn today_leads_to_its_rows(world: &OpsWorld) {
     for (name, column) in [
         ("Revenue today", "Charge"),
         ("At risk today", "At risk"),
-        ("Unconfirmed requests today", "Unconfirmed"),
+        ("Outcome unknown today", "Outcome unknown"),
     ] {
-        let is_count = column == "Unconfirmed";
+        let is_count = column == "Outcome unknown";
         let number = |text: &str| if is_count { count(text) } else { amount(text) };
         let rows = sum(world, &behind(&html, name), "Breakdown", |row| number(&row[column])).await;
         assert!(rows > 0, "{name}");
@@ -142,9 +142,11 @@ async fn keys_lead_to_their_rows(world: &OpsWorld, book: &Book) {
             let days = world.page(&owner(), &href).await;
             let all = total(&days, "Breakdown");
             assert_eq!(amount(&month["Charged"]), amount(&all["Charge"]), "{href}");
-            for (name, of_days) in
-                [("Completed", "Completed"), ("Refused", "Refused"), ("Abandoned", "Unconfirmed")]
-            {
+            for (name, of_days) in [
+                ("Completed", "Completed"),
+                ("Refused", "Refused"),
+                ("Outcome unknown", "Outcome unknown"),
+            ] {
                 assert_eq!(count(&month[name]), count(&all[of_days]), "{href} {name}");
             }
         }

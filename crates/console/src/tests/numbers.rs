@@ -31,7 +31,7 @@ async fn check_today_adds_up_what_the_rows_say(world: &OpsWorld) {
     assert_eq!(amount(&tile(&html, "On hold now")), held);
     assert_eq!(amount(&tile(&html, "Revenue today")), charges(&book));
     assert_eq!(amount(&tile(&html, "At risk today")), exposed.sum::<i64>());
-    assert_eq!(tile(&html, "Unconfirmed requests today"), unknown.count().to_string());
+    assert_eq!(tile(&html, "Outcome unknown today"), unknown.count().to_string());
     let ended = book.operations.iter().filter(|it| it.phase.finished_at().is_some()).count();
     assert_eq!(tile(&html, "Requests today"), ended.to_string());
     for class in ["legend", "ranking"] {

@@ -147,7 +147,7 @@ async fn holders_and_support_see_no_exposure() {
     for role in Role::ALL {
         let shown = world.get(&visitor_of(role, wallet.wallet.id), &page).await;
         let sees = !role.is_holder() && role != Role::Support;
-        assert_eq!(shown.is(200).body.contains("Exposure"), sees, "{role}");
+        assert_eq!(shown.is(200).body.contains("At risk"), sees, "{role}");
         shown.has_not(ROUTE).has_not("sim/sample");
     }
 }

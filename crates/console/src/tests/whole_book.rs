@@ -108,10 +108,10 @@ fn told(row: &BTreeMap<String, String>) -> [i64; 6] {
     [
         count("Completed", "Completed"),
         count("Refused", "Refused"),
-        count("Unconfirmed", "Abandoned"),
+        count("Outcome unknown", "Outcome unknown"),
         money("Charge", "Charged"),
         money("Refunded", "Refunded"),
-        money("At risk", "Exposure"),
+        money("At risk", "At risk"),
     ]
 }
 

@@ -10,7 +10,7 @@ use holdfast_accounts::OperationRecord;
 use holdfast_domain::admin::listing::{OperationFilter, OperationListing, Order, PageRequest};
 use holdfast_domain::admin::{ResourceId, UseCase};
 use holdfast_domain::model::PublicModelId;
-use holdfast_domain::operation::{Operation, Phase, Situation, situation};
+use holdfast_domain::operation::{Operation, OperationStatus, Phase, Situation, situation};
 use holdfast_domain::{Micros, OperationId, WalletId};
 
 pub(crate) const MODEL: &str = "model";
@@ -131,12 +131,24 @@ pub(crate) const fn charge(operation: &Operation) -> Option<Micros> {
     operation.phase.charge()
 }
 
+/// Word of the column *State* for a status. A leased operation without a live owner is stuck there.
+pub(crate) const fn status_word(status: OperationStatus) -> &'static str {
+    match status {
+        OperationStatus::Leased => "running",
+        OperationStatus::Recorded => "stuck",
+        OperationStatus::Open => "not started",
+        OperationStatus::Completed => "completed",
+        OperationStatus::Refused => "refused",
+        OperationStatus::Abandoned => "outcome unknown",
+    }
+}
+
 /// State of an operation, in one word.
 pub(crate) fn state(operation: &Operation, situation: Situation) -> Cell {
     match (&operation.phase, situation) {
         (Phase::Completed { .. }, _) => Cell::badge("completed", Tone::Good),
         (Phase::Refused { .. }, _) => Cell::badge("refused", Tone::Warning),
-        (Phase::Abandoned { .. }, _) => Cell::badge("abandoned", Tone::Bad),
+        (Phase::Abandoned { .. }, _) => Cell::badge("outcome unknown", Tone::Bad),
         (Phase::Open, _) => Cell::badge("not started", Tone::Plain),
         (Phase::Recorded(_), _) | (Phase::Leased, Situation::Stale) => {
             Cell::badge("stuck", Tone::Bad)

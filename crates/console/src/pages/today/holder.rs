@@ -79,7 +79,7 @@ async fn charged(
     Ok(vec![
         (SPEND_OF_MONTH, Cell::link(spend(&month), of_month)),
         ("Spend today", Cell::link(spend(&today), of_today)),
-        ("Unconfirmed requests today", Cell::link(today.abandoned.to_string(), of_today)),
+        ("Outcome unknown today", Cell::link(today.abandoned.to_string(), of_today)),
     ])
 }
 

@@ -178,7 +178,7 @@ pub(super) fn table(
 }
 
 fn columns(currency: Currency, shows_costs: bool) -> Vec<String> {
-    let counts = ["Completed", "Refused", "Unconfirmed", "Tokens in", "Tokens out"];
+    let counts = ["Completed", "Refused", "Outcome unknown", "Tokens in", "Tokens out"];
     let costs = ["Cost", "Margin", "At risk"].into_iter().filter(|_| shows_costs);
     let amounts = ["Charge", "Refunded"].into_iter().chain(costs);
     let amounts = amounts.map(|name| format!("{name}, {currency}"));
