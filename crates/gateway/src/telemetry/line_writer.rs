@@ -11,7 +11,7 @@ use std::io::{self, Stderr, Write};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use super::line_format::{Quoting, is_plain};
+use super::plain::{Quoting, is_plain};
 
 /// Standard error, a line at a time.
 #[derive(Debug, Clone, Copy)]
