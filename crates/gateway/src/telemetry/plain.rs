@@ -9,14 +9,20 @@ pub(super) enum Quoting {
 
 /// True for printable ASCII without what is escaped within quotes. All bytes, eight at a time: most values are too
 /// short for more at once, and to stop at the first would be to look at one after the other.
+#[inline]
 pub(super) fn is_plain(bytes: &[u8], quoting: Quoting) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [b' '; 8];
     for (to, byte) in last.iter_mut().zip(rest) {
         *to = *byte;
     }
-    let marks = words.iter().chain([&last]).fold(0, |marks, word| marks | marks_of(*word, quoting));
-    marks & HIGHS == 0
+    let first = marks_of(last, quoting);
+    words.iter().fold(first, |marks, word| marks | marks_of(*word, quoting)) & HIGHS == 0
+}
+
+/// True for a line of printable ASCII. A line is long enough for many bytes at once.
+pub(super) fn is_printable(line: &[u8]) -> bool {
+    line.iter().fold(true, |all, byte| all & matches!(byte, b' '..=b'~'))
 }
 
 const ONES: u64 = u64::MAX / 255;
@@ -24,6 +30,7 @@ const HIGHS: u64 = ONES << 7;
 
 /// A word with the highest bit set in some byte if any of these bytes is not plain. A carry or a borrow comes only from
 /// a byte that is marked itself.
+#[inline]
 const fn marks_of(bytes: [u8; 8], quoting: Quoting) -> u64 {
     let word = u64::from_le_bytes(bytes);
     // Beyond ASCII; 0x7f, which is 0x80 then; below a space.
@@ -50,6 +57,7 @@ mod tests {
                 let is_printable = (b' '..=b'~').contains(&byte);
                 let is_escaped = matches!(byte, b'"' | b'\\');
                 assert_eq!(is_plain(&bytes, Quoting::Bare), is_printable, "{bytes:?}");
+                assert_eq!(super::is_printable(&bytes), is_printable, "{bytes:?}");
                 assert_eq!(is_plain(&bytes, Quoting::Quoted), is_printable && !is_escaped);
             }
         }
