@@ -16,6 +16,7 @@ mod float;
 mod gauges;
 mod line_format;
 mod line_writer;
+mod plain;
 mod process;
 
 use std::io::{self, IsTerminal};

@@ -3,7 +3,7 @@
 //!
 //! Not here: the meaning of the metrics, which the process registers, and probes, which are not counted.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ const REFUSED: &str = "more requests had their API keys refused than are listed"
 pub(crate) struct RequestMetrics {
     /// Series by route and status; without a status if the caller hung up. Nearly all requests only read: a new pair
     /// is rare.
-    answered: RwLock<HashMap<(&'static str, Option<u16>), RequestSeries>>,
+    answered: RwLock<BTreeMap<(&'static str, Option<u16>), RequestSeries>>,
     begun: OnceLock<Histogram>,
     /// Limiter of the log lines of refused API keys.
     pub(crate) refusals: RefusalLog,

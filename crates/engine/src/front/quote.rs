@@ -11,10 +11,11 @@ use holdfast_domain::Micros;
 use holdfast_domain::model::PublicModelId;
 use holdfast_domain::price::{PriceLine, PriceVersion};
 use holdfast_domain::private::Private;
-use holdfast_wire::chat::request::{BadRequest, ParsedRequest};
+use holdfast_wire::chat::request::BadRequest;
 
 use super::Front;
 use super::admission::{PricedRequest, PricingTerms};
+use super::submit::ParsedBody;
 use crate::authentication::Caller;
 use crate::failure::RequestFailure;
 use crate::request_context::RequestBody;
@@ -59,7 +60,7 @@ impl Front {
         let parsed = self.parse(&serving, &caller, &body, || ()).await;
         let parsed = parsed.ok_or(RequestFailure::Internal(None))?;
         let (request, alias) = match parsed {
-            Ok(ParsedRequest { request, alias, .. }) => (Arc::new(request), alias),
+            Ok(ParsedBody { request, alias, .. }) => (request, alias),
             Err(refused) => return Err(self.refusal(&serving, &caller, &body, refused.bad)),
         };
         let terms = PricingTerms { serving: &serving, caller: &caller, max_charge: &max_charge };

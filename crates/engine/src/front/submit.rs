@@ -46,6 +46,14 @@ use crate::routes::time_to_next;
 use crate::serving_config::{PARSED_INLINE_MAX, ServingConfig};
 use crate::tape::{ChunkLog, FollowOutcome, NewRun, Outcome, Registration, Tape};
 
+/// A body that parses. Its request is shared from here on: it is large, and futures would copy it.
+pub(super) struct ParsedBody {
+    pub(super) request: Arc<Request>,
+    /// Alias that it names the model by.
+    pub(super) alias: Option<ModelAlias>,
+    delivery: Delivery,
+}
+
 /// A body that today's rules refuse.
 pub(super) struct RefusedBody {
     pub(super) bad: BadRequest,
@@ -71,9 +79,9 @@ impl Front {
             return Reply::unbound(RequestFailure::Internal(None));
         };
         let (request, alias) = match parsed {
-            Ok(ParsedRequest { request, alias, delivery }) => {
+            Ok(ParsedBody { request, alias, delivery }) => {
                 context.delivery = delivery;
-                (Arc::new(request), alias)
+                (request, alias)
             }
             Err(RefusedBody { bad, delivery }) => {
                 let readable = bad.code != Code::InvalidJson;
@@ -110,7 +118,7 @@ impl Front {
         caller: &Caller,
         body: &Bytes,
         kept: impl FnOnce() -> K,
-    ) -> Option<Result<ParsedRequest, RefusedBody>> {
+    ) -> Option<Result<ParsedBody, RefusedBody>> {
         if body.len() <= PARSED_INLINE_MAX {
             return Some(parse_for(serving, body));
         }
@@ -333,12 +341,17 @@ fn kept(
 }
 
 /// Parses a body with the aliases of a serving configuration.
-fn parse_for(serving: &ServingConfig, body: &[u8]) -> Result<ParsedRequest, RefusedBody> {
-    parse_with(body, &|alias: &ModelAlias| serving.catalogue.resolve(alias)).map_err(|bad| {
-        let is_of_no_model = bad.code == Code::ModelNotFound;
-        let delivery = if is_of_no_model { delivery_of(body) } else { Delivery::default() };
-        RefusedBody { bad, delivery }
-    })
+fn parse_for(serving: &ServingConfig, body: &[u8]) -> Result<ParsedBody, RefusedBody> {
+    match parse_with(body, &|alias: &ModelAlias| serving.catalogue.resolve(alias)) {
+        Ok(ParsedRequest { request, alias, delivery }) => {
+            Ok(ParsedBody { request: Arc::new(request), alias, delivery })
+        }
+        Err(bad) => {
+            let is_of_no_model = bad.code == Code::ModelNotFound;
+            let delivery = if is_of_no_model { delivery_of(body) } else { Delivery::default() };
+            Err(RefusedBody { bad, delivery })
+        }
+    }
 }
 
 /// Form of the answer to a body whose model is not known: the alias that bound its key may be gone.

@@ -2,7 +2,7 @@
 //! generative AI have them (`gen_ai.client.operation.duration`, `gen_ai.client.token.usage`). One call,
 //! one observation of each; the tokens are those that are charged.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
@@ -32,12 +32,12 @@ pub(crate) struct CallReport<'a> {
 /// Series of calls, looked up once for each route and class.
 #[derive(Debug, Default)]
 pub(crate) struct CallMetrics {
-    /// By the provider's name and its model.
-    known: RwLock<HashMap<String, HashMap<String, SeriesOfClasses>>>,
+    /// By the provider's name and its model. Few names: comparing them is cheaper than a keyed hash.
+    known: RwLock<BTreeMap<String, BTreeMap<String, SeriesOfClasses>>>,
 }
 
 /// Series of one route, by the class of the call.
-type SeriesOfClasses = HashMap<&'static str, CallSeries>;
+type SeriesOfClasses = BTreeMap<&'static str, CallSeries>;
 
 #[derive(Debug, Clone)]
 struct CallSeries {

@@ -4,7 +4,7 @@
 //! Series are looked up once for each model and kept, also over reloads: a counter that went away and came back
 //! would look like a new process. No series adds up currencies.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use holdfast_domain::billing::UsageRecord;
@@ -31,7 +31,10 @@ const EXPOSURES: [&str; 4] = ["refused", "abandoned", "cancelled", "cut"];
 
 /// Series of models and currencies, as they were begun.
 #[derive(Debug, Default)]
-pub(crate) struct MoneyMetrics(RwLock<HashMap<(String, Currency), Arc<MoneySeries>>>);
+pub(crate) struct MoneyMetrics(RwLock<BTreeMap<Currency, SeriesOfModels>>);
+
+/// Series of one currency, by the model. Few names: comparing them is cheaper than a keyed hash.
+type SeriesOfModels = BTreeMap<String, Arc<MoneySeries>>;
 
 #[derive(Debug)]
 struct MoneySeries {
@@ -48,7 +51,9 @@ impl MoneyMetrics {
     pub(crate) fn begin(&self, model: &str, currency: Currency) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         known
-            .entry((model.to_owned(), currency))
+            .entry(currency)
+            .or_default()
+            .entry(model.to_owned())
             .or_insert_with(|| Arc::new(MoneySeries::begin(model, currency)));
     }
 
@@ -92,15 +97,17 @@ impl MoneyMetrics {
 
     fn of(&self, operation: &Operation) -> Arc<MoneySeries> {
         let currency = operation.price.currency;
-        let key = (operation.model.to_string(), currency);
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(series) = known.get(&key) {
+        let of_currency = known.get(&currency);
+        if let Some(series) = of_currency.and_then(|models| models.get(operation.model.as_str())) {
             return Arc::clone(series);
         }
         drop(known);
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let series = known
-            .entry((OTHER.to_owned(), currency))
+            .entry(currency)
+            .or_default()
+            .entry(OTHER.to_owned())
             .or_insert_with(|| Arc::new(MoneySeries::begin(OTHER, currency)));
         Arc::clone(series)
     }

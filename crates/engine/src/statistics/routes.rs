@@ -5,7 +5,7 @@
 //!
 //! Notes of failures go from here to the store and nowhere else.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,20 +40,20 @@ pub(crate) struct AttemptFacts<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct RouteCollector(Mutex<RouteBuffer>);
 
-/// Attempts between two writes.
+/// Attempts between two writes. Few routes: comparing their names is cheaper than a keyed hash.
 #[derive(Debug, Default)]
 struct RouteBuffer {
     rows: RouteRows,
-    failures: HashMap<Arc<str>, VecDeque<RouteFailure>>,
+    failures: BTreeMap<Arc<str>, VecDeque<RouteFailure>>,
     /// First failure of each route since its last answer: kept over writes.
-    failing: HashMap<Arc<str>, Timestamp>,
+    failing: BTreeMap<Arc<str>, Timestamp>,
     breakers: Breakers,
 }
 
 /// Rows that are not written, by route.
 #[derive(Debug, Default)]
 struct RouteRows {
-    by_route: HashMap<Arc<str>, Vec<RouteHour>>,
+    by_route: BTreeMap<Arc<str>, Vec<RouteHour>>,
     /// Rows of all routes.
     count: usize,
 }
@@ -64,7 +64,7 @@ struct Breakers {
     seen: Vec<BreakerReport>,
     written: Option<Vec<BreakerReport>>,
     /// Answers since the last flush.
-    answers: HashMap<Arc<str>, u32>,
+    answers: BTreeMap<Arc<str>, u32>,
 }
 
 impl RouteCollector {
@@ -233,7 +233,7 @@ impl RouteRows {
     }
 }
 
-fn keep(failures: &mut HashMap<Arc<str>, VecDeque<RouteFailure>>, failure: RouteFailure) {
+fn keep(failures: &mut BTreeMap<Arc<str>, VecDeque<RouteFailure>>, failure: RouteFailure) {
     let kept = failures.entry(Arc::clone(&failure.route)).or_default();
     if kept.len() >= FAILURES_KEPT {
         kept.pop_front();

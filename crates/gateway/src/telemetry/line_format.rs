@@ -17,11 +17,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use holdfast_config::LogFormat;
 use holdfast_domain::Timestamp;
 use holdfast_wire::api::rfc3339;
+use tracing::callsite::Identifier;
 use tracing::field::{Field, Visit};
-use tracing::{Event, Level, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
+
+use super::plain::{Quoting, is_plain};
 
 /// Bytes of a moment in RFC 3339 before the fraction of its second.
 const SECOND_LENGTH: usize = "2026-11-25T00:38:18".len();
@@ -59,18 +62,74 @@ where
     }
 }
 
-/// The buffer of a thread, and the second that it wrote last.
+/// The buffer of a thread, with the second that it wrote last and the names of the last event's fields.
 #[derive(Debug)]
 struct Line {
     text: String,
     second: u64,
     /// The second as text: a calendar is asked once in it.
     second_text: String,
+    names: FieldNames,
+}
+
+/// Names of an event's fields as they stand before their values. Nearly all lines are of one event, that of requests.
+#[derive(Debug)]
+struct FieldNames {
+    /// The event and the form that they are spelled for.
+    of: Option<(Identifier, LogFormat)>,
+    spelled: String,
+    /// End of each name in `spelled`, in the order of the fields.
+    ends: Vec<usize>,
+    /// False if one is a word of Rust's own, whose name only the library spells.
+    are_plain: bool,
+}
+
+impl FieldNames {
+    const fn new() -> Self {
+        Self { of: None, spelled: String::new(), ends: Vec::new(), are_plain: true }
+    }
+
+    fn set(&mut self, event: &'static Metadata<'static>, form: LogFormat) {
+        let of = Some((event.callsite(), form));
+        if self.of == of {
+            return;
+        }
+        self.of = of;
+        self.are_plain = true;
+        self.spelled.clear();
+        self.ends.clear();
+        for name in event.fields().iter().map(|field| field.name()) {
+            self.are_plain &= !name.starts_with("r#");
+            // Identifiers and dots: no form escapes them.
+            let [before, after] = match form {
+                LogFormat::Json => [",\"", "\":"],
+                LogFormat::Pretty => [" ", "="],
+            };
+            match form {
+                LogFormat::Pretty if name == MESSAGE => self.spelled.push_str(before),
+                LogFormat::Pretty | LogFormat::Json => {
+                    self.spelled.extend([before, name, after]);
+                }
+            }
+            self.ends.push(self.spelled.len());
+        }
+    }
+
+    fn get(&self, field: &Field) -> &str {
+        let end = self.ends.get(field.index()).copied().unwrap_or(0);
+        let before = field.index().checked_sub(1).and_then(|before| self.ends.get(before));
+        self.spelled.get(before.copied().unwrap_or(0)..end).unwrap_or_default()
+    }
 }
 
 impl Line {
     const fn new() -> Self {
-        Self { text: String::new(), second: u64::MAX, second_text: String::new() }
+        Self {
+            text: String::new(),
+            second: u64::MAX,
+            second_text: String::new(),
+            names: FieldNames::new(),
+        }
     }
 
     /// Writes an event with its line end; false where it is not plain.
@@ -82,7 +141,8 @@ impl Line {
             self.second_text.truncate(SECOND_LENGTH);
             self.second = now.as_secs();
         }
-        let Self { text, second_text, second: _ } = self;
+        let Self { text, second_text, names, second: _ } = self;
+        names.set(event.metadata(), form);
         text.clear();
         if form == LogFormat::Json {
             text.push_str("{\"timestamp\":\"");
@@ -105,7 +165,7 @@ impl Line {
             text.push_str(target);
             text.push(':');
         }
-        let mut values = PlainValues { text, form, are_plain: true };
+        let mut values = PlainValues { text, names, form, are_plain: names.are_plain };
         event.record(&mut values);
         let are_plain = values.are_plain;
         if form == LogFormat::Json {
@@ -121,29 +181,14 @@ impl Line {
 /// Values of an event, each behind what the line has already.
 struct PlainValues<'a> {
     text: &'a mut String,
+    names: &'a FieldNames,
     form: LogFormat,
     are_plain: bool,
 }
 
 impl PlainValues<'_> {
-    /// Writes the name of a value. Names are identifiers and dots; those of Rust's own words are left to the library.
     fn name(&mut self, field: &Field) {
-        let name = field.name();
-        self.are_plain &= !name.starts_with("r#");
-        match self.form {
-            LogFormat::Json => {
-                self.text.push_str(",\"");
-                self.text.push_str(name);
-                self.text.push_str("\":");
-            }
-            LogFormat::Pretty => {
-                self.text.push(' ');
-                if name != MESSAGE {
-                    self.text.push_str(name);
-                    self.text.push('=');
-                }
-            }
-        }
+        self.text.push_str(self.names.get(field));
     }
 
     fn quote(&mut self, quoting: Quoting) {
@@ -222,40 +267,21 @@ impl Visit for PlainValues<'_> {
     }
 }
 
-/// Whether a text stands in quotes, in which more is escaped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Quoting {
-    Quoted,
-    Bare,
-}
-
-/// True for printable ASCII without what is escaped within quotes. All bytes, many at a time: to stop at the first
-/// would be to look at one after the other.
-pub(super) fn is_plain(bytes: &[u8], quoting: Quoting) -> bool {
-    let is_printable = |byte: &u8| matches!(byte, b' '..=b'~');
-    let is_escaped = |byte: &u8| matches!(byte, b'"' | b'\\');
-    match quoting {
-        Quoting::Bare => bytes.iter().fold(true, |all, byte| all & is_printable(byte)),
-        Quoting::Quoted => {
-            bytes.iter().fold(true, |all, byte| all & is_printable(byte) & !is_escaped(byte))
-        }
-    }
-}
-
 /// Writes a number, with zeros before it up to so many digits.
 fn push_number(to: &mut String, number: u64, digits_min: usize) {
     // `u64::MAX` has 20 digits.
-    let mut spelled = ['0'; 20];
+    let mut spelled = [b'0'; 20];
     let (mut rest, mut n_digits) = (number, 0);
     for digit in spelled.iter_mut().rev() {
-        *digit = char::from(b'0' + u8::try_from(rest % 10).unwrap_or(0));
+        *digit += u8::try_from(rest % 10).unwrap_or(0);
         rest /= 10;
         n_digits += 1;
         if rest == 0 && n_digits >= digits_min {
             break;
         }
     }
-    to.extend(spelled.iter().skip(spelled.len() - n_digits));
+    let digits = spelled.get(spelled.len() - n_digits..).unwrap_or_default();
+    to.push_str(str::from_utf8(digits).unwrap_or_default());
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::io::{self, Stderr, Write};
 
 use tracing_subscriber::fmt::MakeWriter;
 
-use super::line_format::{Quoting, is_plain};
+use super::plain::is_printable;
 
 /// Standard error, a line at a time.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ pub(super) struct Line {
 impl Write for Line {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         // Nearly all lines: nothing in them to escape, and no character to decode.
-        if is_plain(event.strip_suffix(b"\n").unwrap_or(event), Quoting::Bare) {
+        if is_printable(event.strip_suffix(b"\n").unwrap_or(event)) {
             self.to.write_all(event)?;
             return Ok(event.len());
         }

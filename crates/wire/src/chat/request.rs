@@ -87,9 +87,12 @@ pub fn parse(body: &[u8]) -> Result<ParsedRequest, BadRequest> {
 
 /// The same with these aliases: the request has the id that its alias leads to.
 pub fn parse_with(body: &[u8], aliases: Aliases<'_>) -> Result<ParsedRequest, BadRequest> {
-    let mut parsed = read(body, aliases)?;
-    parsed.request.fold();
-    Ok(parsed)
+    // In its place: a request is large, and `?` would copy it.
+    let mut parsed = read(body, aliases);
+    if let Ok(parsed) = &mut parsed {
+        parsed.request.fold();
+    }
+    parsed
 }
 
 /// Reads the question of a body again, into the normal form of an older version, to compare it with a
@@ -116,9 +119,9 @@ fn read(body: &[u8], aliases: Aliases<'_>) -> Result<ParsedRequest, BadRequest> 
     let mut body = Object::read(Field { path: Path::Body, node }, "an object")?;
     // Taken out before the question is read, so that the form of the answer is not in the fingerprint.
     let delivery = delivery(&mut body)?;
-    let (request, alias) = request(&mut body, aliases)?;
+    let (mut request, alias) = request(&mut body, aliases)?;
     // Last: what nobody has taken by now is not known here, and is kept for a model that accepts it.
-    let request = Request { extras: body.extras_with_nulls(), ..request };
+    request.extras = body.extras_with_nulls();
     Ok(ParsedRequest { request, alias, delivery })
 }
 
