@@ -9,10 +9,6 @@
 //! finds no row of that version, but never refuses one: the cache is emptied, the rows are read, and the batch is
 //! judged again.
 //!
-//! Claims: no row is read for the claim of a new key, which nearly always has none. If another process has written
-//! that row, the insertion fails, the batch is undone, and it is judged again by rows that were read. Only a row that
-//! was read refuses a claim, as a taken key is a conflict whatever the funds and limits are: see [`finds_taken_claim`].
-//!
 //! Errors report exactly what is certain: before COMMIT the batch was not committed, after a failed COMMIT its
 //! outcome is unknown. The answers that follow from that are [`super::writer`]'s.
 
@@ -43,8 +39,6 @@ pub(super) struct BatchCache {
     /// The operations that the writer has left leased, so that their ends need not read them. Another process may
     /// have written them since: then they have another version, which is noticed as they are written.
     leased: HashMap<OperationId, OperationRow>,
-    /// True for a batch whose claims are judged by rows that are read, because an insertion has failed.
-    reads_claims: bool,
     pub(super) clock: Arc<Clock>,
     interest: SharedInterest,
 }
@@ -68,8 +62,7 @@ pub(super) type Verdicts = Vec<Result<Receipt, Rejection>>;
 
 impl BatchCache {
     pub(super) fn new(clock: Arc<Clock>, interest: SharedInterest) -> Self {
-        let (prices, leased) = (HashMap::new(), HashMap::new());
-        Self { prices, leased, reads_claims: false, clock, interest }
+        Self { prices: HashMap::new(), leased: HashMap::new(), clock, interest }
     }
 
     /// The row of a transition that was judged by the version that was written last. What expects
@@ -82,11 +75,6 @@ impl BatchCache {
     /// True if a change was judged by a cached row.
     fn has_cached_row(&self, change: &Transition) -> bool {
         self.row(change).is_some()
-    }
-
-    /// True for a change that is judged as if its operation had no row.
-    fn presumes_no_row(&self, change: &Transition) -> bool {
-        !self.reads_claims && matches!(change.effect, Effect::Admit(_))
     }
 
     /// Drops all cached rows and prices, so that they are read anew.
@@ -131,12 +119,8 @@ pub(super) fn commit(
     // What was remembered may be so no longer. With rows that were read a change fails for its own
     // sake.
     let had_rows = !std::mem::take(&mut memory.leased).is_empty();
-    let presumed = changes.iter().any(|change| memory.presumes_no_row(change));
-    if (had_rows || presumed) && matches!(failure, BatchError::Constraint(_)) {
-        memory.reads_claims = true;
-        let result = attempt_or_roll_back(statements, memory, changes);
-        memory.reads_claims = false;
-        return result;
+    if had_rows && matches!(failure, BatchError::Constraint(_)) {
+        return attempt_or_roll_back(statements, memory, changes);
     }
     result
 }
@@ -167,14 +151,10 @@ fn attempt(
     let refuses = |(change, verdict): (&&Transition, &Result<Acceptance, Rejection>)| {
         verdict.is_err() && memory.has_cached_row(change)
     };
-    let is_refused = changes.iter().zip(&verdicts).any(refuses);
-    if is_refused || finds_taken_claim(statements, memory, changes, &verdicts)? {
+    if changes.iter().zip(&verdicts).any(refuses) {
         // Another process may have written since: only a row that was read refuses.
         memory.forget_rows();
-        memory.reads_claims = true;
-        let again = read(statements, memory, changes);
-        memory.reads_claims = false;
-        (state, entries, now) = again.map_err(BatchError::of)?;
+        (state, entries, now) = read(statements, memory, changes).map_err(BatchError::of)?;
         verdicts = judge(&mut state, changes, now);
     }
     let recorded = uncovered_wallets(changes, &verdicts).into_iter();
@@ -210,22 +190,6 @@ fn attempt(
     let receipt =
         |passed: Acceptance| Receipt { version: passed.version, at: now, counters: passed.tally };
     Ok(verdicts.into_iter().map(|verdict| verdict.map(receipt)).collect())
-}
-
-/// True if a refused claim has a row after all. One that passed is not looked for: its insertion finds the row.
-fn finds_taken_claim(
-    statements: &mut Statements<'_>,
-    memory: &BatchCache,
-    changes: &[&Transition],
-    verdicts: &[Result<Acceptance, Rejection>],
-) -> Result<bool, BatchError> {
-    let refused = changes.iter().zip(verdicts).filter(|(_, verdict)| verdict.is_err());
-    for (change, _) in refused.filter(|(change, _)| memory.presumes_no_row(change)) {
-        if statements.operation(change.operation).map_err(BatchError::of)?.is_some() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// True for a batch that is acknowledged and never committed, if that guard is switched off: every fourth of its kind.
@@ -283,7 +247,6 @@ fn read_transition(
 ) -> Result<(), WriteError> {
     let row = match memory.row(transition) {
         Some(row) => Some(row),
-        None if memory.presumes_no_row(transition) => None,
         None => statements.operation(transition.operation)?,
     };
     if let Some(row) = row {
