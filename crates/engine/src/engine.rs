@@ -248,6 +248,12 @@ impl Engine {
         self.front.readiness().await
     }
 
+    /// The same without a read of the database: by the heartbeats, which are writes.
+    #[must_use]
+    pub fn presumed_readiness(&self) -> Readiness {
+        self.front.presumed_readiness()
+    }
+
     /// Reach of the ledger's commits now, as the store read it last.
     #[must_use]
     pub fn durability(&self) -> Durability {

@@ -55,6 +55,7 @@ fn check_forgotten(config: impl FnOnce(Config) -> Config, forget: impl FnOnce(&S
     let running = request.begin(gateway.address());
     upstream.wait_for(1);
     assert_eq!(ready().status, 200);
+    assert_eq!(value(&metrics(&gateway), "holdfast_ready", ""), 1.0);
     forget(&site);
     gate.open();
     let answer = running.answer();
@@ -64,7 +65,9 @@ fn check_forgotten(config: impl FnOnce(Config) -> Config, forget: impl FnOnce(&S
     assert!(!message.contains("not run twice"), "{message}");
     let answer = ready();
     assert_eq!((answer.status, answer.json()["status"].as_str()), (503, Some("lost_commits")));
-    assert_eq!(value(&metrics(&gateway), "holdfast_lost_commits_total", ""), 1.0);
+    let shown = metrics(&gateway);
+    assert_eq!(value(&shown, "holdfast_lost_commits_total", ""), 1.0);
+    assert_eq!(value(&shown, "holdfast_ready", ""), 0.0);
     assert!(site.logs().contains("the database has lost a claim that it had committed"));
     gateway.stop();
     assert_eq!(

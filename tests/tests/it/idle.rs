@@ -18,8 +18,7 @@ fn counts(database: &Database) -> [i64; 2] {
 
 #[test]
 fn postgres_a_gateway_at_rest_sends_little_more_than_its_heartbeats() {
-    const SECONDS: i64 = 12;
-    const WINDOWS: usize = 4;
+    const SECONDS: i64 = 40;
     let database = Database::migrated();
     let config = database.configure(Config::simulated());
     let config = config.set("operations", "lease", "\"6s\"");
@@ -27,18 +26,13 @@ fn postgres_a_gateway_at_rest_sends_little_more_than_its_heartbeats() {
     let gateway = site.serve();
     // Its tasks have looked once, and stop looking.
     until("a start", || Some(counts(&database)).filter(|it| it[0] >= 8));
-    // The rest are facts and sums, a few a minute, and the sessions of this test. What the server counts late (a
-    // session that falls idle keeps its counts for up to ten seconds) and its own vacuum are in one window or the next.
-    let mut windows = Vec::new();
-    let is_quiet = (0..WINDOWS).any(|_| {
-        let begun = counts(&database);
-        drop(database.execute(&format!("SELECT pg_sleep({SECONDS})")));
-        let ended = counts(&database);
-        let [heartbeats, transactions] = [0, 1].map(|at| ended[at] - begun[at]);
-        assert!(heartbeats >= SECONDS / 2, "{heartbeats}");
-        windows.push([heartbeats, transactions]);
-        transactions <= 2 * heartbeats + 6
-    });
-    assert!(is_quiet, "heartbeats and transactions in windows of {SECONDS} s: {windows:?}");
+    // The rest are facts and sums, a few a minute, the sessions of this test, and what the server counts late: its own
+    // vacuum, and sessions that fall idle, which keep their counts for up to ten seconds.
+    let begun = counts(&database);
+    drop(database.execute(&format!("SELECT pg_sleep({SECONDS})")));
+    let ended = counts(&database);
+    let [heartbeats, transactions] = [0, 1].map(|at| ended[at] - begun[at]);
+    assert!(heartbeats >= SECONDS / 2, "{heartbeats}");
+    assert!(transactions <= 2 * heartbeats + 60, "{transactions} in {heartbeats} heartbeats");
     gateway.stop();
 }

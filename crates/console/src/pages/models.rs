@@ -119,7 +119,8 @@ fn card(
     let of_model = |row: &&UsageRow| matches!(&row.group, Group::Model(id) if id == name);
     for UsageRow { currency, totals, .. } in report.iter().flat_map(|it| &it.rows).filter(of_model)
     {
-        let href = with_query("/usage", &[("model", Some(name))]);
+        let href =
+            with_query("/usage", &[("model", Some(name)), ("currency", Some(currency.as_str()))]);
         let count = grouped(&usage::requests(totals).to_string());
         rows.push(("Requests, 30 days", Cell::link(count, href)));
         let earned = cents(usage::revenue(totals), *currency);

@@ -73,7 +73,10 @@ async fn wallet(visit: &Visit) -> Result<Option<Wallet>, Failure> {
 
 fn kinds(chosen: &str, query: &SentFields) -> Choices {
     let link = |(kind, label, _list): (&str, &str, PostingList)| {
-        (Link::new(label, altered(PAYMENTS, query, &[KIND], &[(KIND, kind)])), kind == chosen)
+        (
+            Link::new(label, altered(PAYMENTS, query, &[KIND, OPERATION], &[(KIND, kind)])),
+            kind == chosen,
+        )
     };
     Choices { label: "Kind".to_owned(), links: KINDS.map(link).to_vec() }
 }

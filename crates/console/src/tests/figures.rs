@@ -76,7 +76,12 @@ async fn the_card_of_a_model_has_its_price_its_bounds_its_routes_and_its_volume(
     let holder = visitor(Role::HolderViewer, Reach::Wallet(wallet));
     let html = world.page(&holder, "/models").await;
     assert!(html.contains("<dt>Context tokens</dt>"), "{html}");
-    for hidden in ["Routes healthy", "Margin", "Requests, 30 days"] {
+    assert!(!html.contains("Requests, 30 days"), "another wallet's volume: {html}");
+    let api_key = world.api_key(wallet, "own").await;
+    world.ended((wallet, api_key), &sample::price(), sample::finished(20, 10)).await;
+    let html = world.page(&holder, "/models").await;
+    assert!(html.contains("Requests, 30 days"), "{html}");
+    for hidden in ["Routes healthy", "Margin"] {
         assert!(!html.contains(hidden), "{hidden}: {html}");
     }
 }

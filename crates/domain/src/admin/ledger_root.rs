@@ -1,15 +1,4 @@
 //! Roots of the ledger: signed hashes of all rows that ended in a span of days, and proofs that a row is in one.
-//!
-//! ```
-//! use holdfast_domain::OperationId;
-//! use holdfast_domain::admin::ledger_root::{InclusionProof, LedgerRoot};
-//!
-//! // The root of a tree with one leaf is the hash of that leaf: its proof needs no other hash.
-//! let root = LedgerRoot { number: 1, signed: r#"{"root": {}, "signature": {}}"#.to_owned() };
-//! let operation = OperationId::from_u128(7);
-//! let proof = InclusionProof { root, operation, index: 0, path: Vec::new() };
-//! assert!(proof.path.is_empty());
-//! ```
 
 use crate::OperationId;
 

@@ -132,15 +132,9 @@ impl Front {
     /// Readiness for probes. However many come, the store is probed at most once in 250 ms, because they share the
     /// running probe and its verdict. Cancel safe.
     pub(crate) async fn readiness(&self) -> Readiness {
-        if self.leaving.is_cancelled() || self.takes_nothing_new() {
-            return Readiness::Draining;
-        }
-        if self.runner.has_lost_commits() {
-            return Readiness::LostCommits;
-        }
-        // What cannot be written cannot be claimed: heartbeats are writes.
-        if !self.membership.node.is_in_touch() {
-            return Readiness::Storage;
+        let presumed = self.presumed_readiness();
+        if presumed != Readiness::Ready {
+            return presumed;
         }
         // Held across the probe on purpose: those who wait here find its verdict.
         let mut last = self.readable.0.lock().await;
@@ -160,6 +154,20 @@ impl Front {
 }
 
 impl Front {
+    pub(crate) fn presumed_readiness(&self) -> Readiness {
+        if self.leaving.is_cancelled() || self.takes_nothing_new() {
+            return Readiness::Draining;
+        }
+        if self.runner.has_lost_commits() {
+            return Readiness::LostCommits;
+        }
+        // What cannot be written cannot be claimed: heartbeats are writes.
+        if !self.membership.node.is_in_touch() {
+            return Readiness::Storage;
+        }
+        Readiness::Ready
+    }
+
     /// Shows a row to its caller, with its content if that opens. Cancel safe.
     pub(crate) async fn operation_lookup(
         &self,

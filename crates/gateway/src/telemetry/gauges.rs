@@ -1,8 +1,7 @@
 //! Gauges that are set whenever the metrics are rendered: waiters, connections, the process. So they are as
 //! fresh as the request for them, and cost no work otherwise.
 //!
-//! The database is not waited for here, because metrics matter most while it is away: the readiness reads its clock,
-//! for at most two seconds, and only while the heartbeats come back.
+//! The database is never read here: metrics matter most while it is away.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +32,7 @@ pub(crate) fn rendered(handle: PrometheusHandle, store: Store, engine: Arc<Engin
             set_pools(&store);
             let is_replicated = store.durability() == Durability::Replicated;
             gauge!("holdfast_commits_replicated").set(if is_replicated { 1.0 } else { 0.0 });
-            let is_ready = matches!(engine.readiness().await, Readiness::Ready);
+            let is_ready = engine.presumed_readiness() == Readiness::Ready;
             gauge!("holdfast_ready").set(if is_ready { 1.0 } else { 0.0 });
             set_provider_connections(&engine.serving(), &providers);
             handle.render()

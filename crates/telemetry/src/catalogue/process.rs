@@ -19,7 +19,7 @@ pub(super) const GROUP: MetricGroup = MetricGroup {
             kind: MetricKind::Gauge,
             unit: "boolean",
             labels: &[],
-            help: "1 if `GET /readyz` answers 200, 0 if it answers 503",
+            help: "1 if the process takes requests, 0 if it drains, has lost commits or gets no heartbeat through. `GET /readyz` reads the database as well",
             alarm: "it is 0 at every gateway: a balancer sends requests to none",
         },
         Metric {

@@ -131,11 +131,12 @@ pub(crate) const fn charge(operation: &Operation) -> Option<Micros> {
     operation.phase.charge()
 }
 
-/// Word of the column *State* for a status. A leased operation without a live owner is stuck there.
+/// Word for a status. The column *State* calls a recorded operation and a leased one without a live owner *stuck*, which
+/// is a scope of the list and not a status.
 pub(crate) const fn status_word(status: OperationStatus) -> &'static str {
     match status {
         OperationStatus::Leased => "running",
-        OperationStatus::Recorded => "stuck",
+        OperationStatus::Recorded => "charge pending",
         OperationStatus::Open => "not started",
         OperationStatus::Completed => "completed",
         OperationStatus::Refused => "refused",

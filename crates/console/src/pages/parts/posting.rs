@@ -34,13 +34,13 @@ pub(crate) fn refunds_address(operation: &Operation) -> String {
     format!("{}&{OPERATION}={}", address(REFUND, operation.wallet), operation.id)
 }
 
-/// The latest deposits of a wallet, with the ways to all of its payments.
+/// The latest deposits of a wallet.
 pub(crate) fn deposits(wallet: &Wallet, rows: &[PostingListing]) -> Table {
     let rows = rows.iter().map(|listing| row(listing, Some(wallet))).collect();
     Table::new("Latest deposits", &HEAD, rows, PostingPartText::NoDeposit)
 }
 
-/// Columns of a payment; those of several wallets have the wallet in front.
+/// Columns of a payment; those of several wallets have the wallet behind the moment.
 const HEAD: [&str; 6] = ["Booked", "Kind", "Amount", "Reference", "Reason", "Note"];
 
 /// Payments as rows, of one wallet or of all.
