@@ -8,10 +8,10 @@
 //! - No part of a body is read before all of that is known.
 //! - The stylesheet, the script, the sign-in and the page of a link need no session. A session that has a role
 //!   which may not be used at this listener is none.
-//! - A session that had ended a moment ago is not looked up again. Of an address that has sent many such, sessions
-//!   that were let in or begun here are looked up, and of the others some that are drawn by lot
-//!   ([`UnknownTextLimiter`]). One that is not drawn is refused (429). On the sign-in and on a link's page it counts as
-//!   none, so that a flood does not prevent sign-ins. A sign-out is refused, because its session would stay.
+//! - An ended session is not looked up twice within a short time. From an address that has sent many such, known
+//!   sessions are still looked up, and of the others a random sample ([`UnknownTextLimiter`]). The rest is refused
+//!   (429). On the sign-in and on a link's page it counts as none, so that a flood does not prevent sign-ins. A
+//!   sign-out is refused, because its session would stay.
 //! - One line in the log for each request of a session, and for the first without one ([`AnonymousLogs`]), with the
 //!   client's address, with the route and never its path: a link's path is a secret. A request that is refused beside
 //!   too many others of its session keeps the session's actor.
@@ -46,7 +46,7 @@ const SIGN_OUT: &str = "/sign-out";
 const ASSETS: &str = "/assets/";
 /// First parts of the paths whose forms require a fresh sign-in: who takes over a session for a moment must not
 /// make a way in that stays.
-const GRAVE: &[&str] = &["people", "admin-keys", "webhooks"];
+const SENSITIVE: &[&str] = &["people", "admin-keys", "webhooks"];
 
 /// State of the guard.
 #[derive(Debug, Clone)]
@@ -99,7 +99,7 @@ impl AnonymousLogs {
         }
     }
 
-    /// All of them, whose listener reports old windows.
+    /// The three logs: the listener reports their closed windows.
     pub(crate) fn all(&self) -> Vec<Arc<RefusalLog>> {
         [&self.failed, &self.open, &self.refused].map(Arc::clone).to_vec()
     }
@@ -258,7 +258,7 @@ impl Guard {
         let actor = signed_in.principal.actor;
         let of_actor = |refusal| (Some(actor), refusal);
         let place = self.in_flight.enter(actor).ok_or_else(|| of_actor(GuardRefusal::TooMany))?;
-        if wants_fresh(parts, is_safe) && !signed_in.is_fresh(signed_in.now) {
+        if requires_fresh_sign_in(parts, is_safe) && !signed_in.is_fresh(signed_in.now) {
             return Err(of_actor(GuardRefusal::SignIn(back(parts, is_safe))));
         }
         let email = signed_in.person.email.as_ref().map_or("", EmailAddress::as_str).to_owned();
@@ -355,11 +355,11 @@ fn is_open(path: &str) -> bool {
 }
 
 /// True for a form of people, admin keys or webhooks: what changes them, and the address that shows it.
-fn wants_fresh(parts: &Parts, is_safe: bool) -> bool {
+fn requires_fresh_sign_in(parts: &Parts, is_safe: bool) -> bool {
     let first = parts.uri.path().split('/').nth(1).unwrap_or_default();
     // When the form is opened, too: a sign-in that came only after the sending would lose its
     // fields.
-    GRAVE.contains(&first) && (!is_safe || is_form(parts))
+    SENSITIVE.contains(&first) && (!is_safe || is_form(parts))
 }
 
 /// True for the address of a form, which has its request key.

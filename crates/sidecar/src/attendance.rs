@@ -136,6 +136,7 @@ impl SlotRegistry {
             self.look(&twins);
             arrival.has_looked = look >= LOOKS;
         }
+        // Never reached: the loop has no end.
         Err(NoSlot::Full)
     }
 

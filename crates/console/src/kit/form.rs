@@ -336,7 +336,10 @@ fn request_key(text: &str) -> Result<CommandKey, Failure> {
     // One spelling: two of one key would be two requests.
     let id = Uuid::try_parse(text).ok().filter(|id| id.as_hyphenated().to_string() == text);
     let bad = || {
-        Failure::new(StatusCode::BAD_REQUEST, "This form's request key is none. Open a new form.")
+        Failure::new(
+            StatusCode::BAD_REQUEST,
+            "The request key of this form is not valid. Open a new form.",
+        )
     };
     id.map(CommandKey::from).ok_or_else(bad)
 }

@@ -29,7 +29,7 @@ const GRID_LINES: i128 = 4;
 const EMPTY_STEP: i128 = 250_000;
 /// Dates below the chart, if there are so many periods.
 const DATES: usize = 6;
-/// Size of the drawing. Titles of periods name as many series as fit.
+/// Largest size of the markup, in bytes; titles of periods name as many series as fit.
 const BYTES_MAX: usize = 10_000;
 /// Markup of the drawing, and of one period, without titles and addresses.
 const BYTES_OF_FRAME: usize = 1_000;
@@ -225,7 +225,7 @@ impl Scale {
         let powers = (0..36).map(|power| 10_i128.pow(power));
         let mut steps = powers.flat_map(|power| [power, 2 * power, 5 * power / 2, 5 * power]);
         let fits = |step: &i128| lines(most, *step) + lines(least, *step) <= GRID_LINES;
-        // 5 / 2 is no whole number, and is 2 again.
+        // Integer division makes 5 / 2 another 2: harmless.
         let step = steps.find(fits).unwrap_or(i128::MAX);
         Self { step, above: GRID_LINES - lines(least, step) }
     }

@@ -100,6 +100,9 @@ pub enum CopyError {
     /// Rows were read back that are not those of the file.
     #[error("table {0} differs after the copy")]
     Differs(String),
+    /// The task that reads the file ended without the rows of this table: a bug.
+    #[error("the rows of table {0} were not read")]
+    Reader(String, #[source] tokio::task::JoinError),
     /// The file cannot be read or marked.
     #[error("{0} cannot be read or marked")]
     File(PathBuf, #[source] rusqlite::Error),
@@ -132,8 +135,8 @@ struct CopiedTable {
 ///
 /// [`CopyError::NotAFile`], [`CopyError::NotAServer`] and [`CopyError::Schema`] for other databases,
 /// [`CopyError::Copied`] for a file that was copied before, [`CopyError::Filled`] for a target with rows,
-/// [`CopyError::Differs`] for a table that was read back otherwise, and [`CopyError::Unconfirmed`] if the connection
-/// is lost at COMMIT.
+/// [`CopyError::Differs`] for a table that was read back otherwise, [`CopyError::Reader`] for a bug, and
+/// [`CopyError::Unconfirmed`] if the connection is lost at COMMIT.
 pub async fn copy(
     from: &DatabaseUrl,
     to: &DatabaseUrl,
@@ -371,23 +374,22 @@ async fn send(
     server: &mut PgConnection,
     table: &CopiedTable,
 ) -> Result<(SourceFile, RowSum), CopyError> {
-    let (lines, mut chunks) = mpsc::channel::<Vec<u8>>(CHUNKS_AHEAD);
+    let (sender, mut receiver) = mpsc::channel::<Vec<u8>>(CHUNKS_AHEAD);
     let sql = format!("COPY {} ({}) FROM STDIN", table.name, table.columns.join(", "));
     let mut copy = server.copy_in_raw(&sql).await.map_err(CopyError::Server)?;
     // Off the runtime: SQLite blocks. If `send` fails, the dropped receiver ends the reader.
     let reader = tokio::task::spawn_blocking({
         let table = table.clone();
         move || {
-            let sum = read(&source.connection, &table, &lines);
+            let sum = read(&source.connection, &table, &sender);
             (source, sum)
         }
     });
-    while let Some(chunk) = chunks.recv().await {
+    while let Some(chunk) = receiver.recv().await {
         copy.send(chunk).await.map_err(CopyError::Server)?;
     }
-    let Ok((source, sum)) = reader.await else {
-        return Err(CopyError::Differs(table.name.clone()));
-    };
+    let (source, sum) =
+        reader.await.map_err(|error| CopyError::Reader(table.name.clone(), error))?;
     match sum {
         Ok(sum) => {
             copy.finish().await.map_err(CopyError::Server)?;

@@ -6,8 +6,8 @@
 //! row to row are sent.
 //!
 //! Rows are found by `= ANY(ARRAY[…])`, not by `=`: for a small table the planner may otherwise scan an index for each
-//! given row, and keeps that plan as the table grows. An operation's row is found by its number and compared by its claim: the number may come from a row that is
-//! remembered.
+//! given row, and keeps that plan as the table grows. An operation's row is found by its number and compared by its
+//! claim: the number may come from a row that is remembered.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -274,7 +274,8 @@ const WRITES: [WritePart; PARTS] = [
             texts: &["data"],
             ..Columns::NONE
         },
-        // The currency, which a batch does not read, goes behind the members that an event of its has.
+        // A batch does not read the currency: it is appended here as the last member, so `data` comes without its
+        // closing brace.
         sql: "INSERT INTO events (id, kind, wallet_id, created_at, data)
               SELECT v.id, v.kind, w.id, $1, v.data || ',\"currency\":\"' || w.currency || '\"}'
               FROM {v} JOIN wallets AS w ON w.id = ANY(ARRAY[v.wallet_id])

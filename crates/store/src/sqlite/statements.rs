@@ -51,8 +51,9 @@ const COUNT: &str = "INSERT INTO counters (api_key_id, counter, window_start, us
 // A difference, which the table checks: whatever the batch judged, no balance goes below zero.
 const MOVE: &str = "UPDATE wallets SET available = available + ?2, held = held + ?3, entries = ?4
     WHERE id = ?1";
-// The currency, which a batch does not read, goes behind the members that an event of its has.
-const TELL: &str = "INSERT INTO events (id, kind, wallet_id, created_at, data)
+// A batch does not read the currency: it is appended here as the last member, so `data` comes without its closing
+// brace.
+const INSERT_EVENT: &str = "INSERT INTO events (id, kind, wallet_id, created_at, data)
     SELECT ?1, ?2, w.id, ?3, ?4 || ',\"currency\":\"' || w.currency || '\"}' FROM wallets AS w
     WHERE w.id = ?5 ON CONFLICT (id) DO NOTHING";
 
@@ -131,7 +132,7 @@ impl<'c> Statements<'c> {
             transfers: Transfers::prepared(&mut prepare)?,
             count: prepare(COUNT)?,
             wallet_move: prepare(MOVE)?,
-            insert_event: prepare(TELL)?,
+            insert_event: prepare(INSERT_EVENT)?,
         })
     }
 
@@ -373,19 +374,30 @@ impl<'c> Statements<'c> {
     ) -> rusqlite::Result<()> {
         let (usage, attempts) = end;
         let meters = MeterKind::ALL.map(|kind| rows::signed(usage.metered.meters.count(kind)));
-        let [input, cached, written, heard, output, reasoning, spoken, request, image] = meters;
+        // In the order of MeterKind::ALL.
+        let [
+            input,
+            cached_input,
+            cache_write,
+            audio_input,
+            output,
+            reasoning,
+            audio_output,
+            request,
+            image,
+        ] = meters;
         let params = params![
             judged.seq,
             judged.version,
             phase,
             rows::attempts_text(attempts),
             input,
-            cached,
-            written,
-            heard,
+            cached_input,
+            cache_write,
+            audio_input,
             output,
             reasoning,
-            spoken,
+            audio_output,
             request,
             image,
             usage.metered.source.label(),
