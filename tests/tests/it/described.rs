@@ -20,7 +20,7 @@ use crate::clients::given;
 use crate::world::World;
 
 /// Longest run of the tester, on a machine with other work.
-const RUN: Duration = Duration::from_secs(80);
+const RUN: Duration = Duration::from_secs(240);
 
 /// A model that may be asked for everything, and a wallet that pays for it.
 fn world() -> World {

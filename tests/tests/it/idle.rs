@@ -1,5 +1,7 @@
 //! A gateway at rest on PostgreSQL: its heartbeats, and few other statements.
 
+use std::time::Duration;
+
 use holdfast_tests::postgres::Database;
 use holdfast_tests::{Config, Site};
 
@@ -29,7 +31,7 @@ fn postgres_a_gateway_at_rest_sends_little_more_than_its_heartbeats() {
     // The rest are facts and sums, a few a minute, the sessions of this test, and what the server counts late: its own
     // vacuum, and sessions that fall idle, which keep their counts for up to ten seconds.
     let begun = counts(&database);
-    drop(database.execute(&format!("SELECT pg_sleep({SECONDS})")));
+    drop(database.execute_within(&format!("SELECT pg_sleep({SECONDS})"), Duration::from_secs(120)));
     let ended = counts(&database);
     let [heartbeats, transactions] = [0, 1].map(|at| ended[at] - begun[at]);
     assert!(heartbeats >= SECONDS / 2, "{heartbeats}");
