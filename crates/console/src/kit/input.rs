@@ -76,7 +76,7 @@ impl SentFields {
     }
 
     /// Reads the choice of this name, which must be there.
-    pub(crate) fn want_choice<T>(
+    pub(crate) fn require_choice<T>(
         &self,
         name: &str,
         known: impl FnOnce(&str) -> Option<T>,
@@ -86,7 +86,7 @@ impl SentFields {
     }
 
     /// Reads the value of this name, which must be there.
-    pub(crate) fn want<T>(&self, name: &str) -> Result<T, Failure>
+    pub(crate) fn require<T>(&self, name: &str) -> Result<T, Failure>
     where
         T: FromStr,
         T::Err: std::fmt::Display,
@@ -179,8 +179,8 @@ mod tests {
         assert_eq!(fields.read::<u8>("a").unwrap(), Some(7));
         assert_eq!(fields.read::<u8>("b").unwrap(), None);
         assert_eq!(fields.all("c").collect::<Vec<_>>(), ["x", "y"]);
-        assert_eq!(fields.want::<u8>("b").unwrap_err().field.as_deref(), Some("b"));
-        assert_eq!(fields.want::<u8>("c").unwrap_err().status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(fields.require::<u8>("b").unwrap_err().field.as_deref(), Some("b"));
+        assert_eq!(fields.require::<u8>("c").unwrap_err().status, StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(fields.raw("a"), " 7 ");
     }
 }

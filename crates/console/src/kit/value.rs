@@ -60,7 +60,7 @@ pub(crate) fn graces(spans: &[(u64, &str)]) -> FieldKind {
 pub(crate) fn grace(sent: &SentFields, spans: &[(u64, &str)]) -> Result<Duration, Failure> {
     // Any number can be sent: one of years would keep the other secrets in force.
     let known = |text: &str| spans.iter().find(|(span, _)| span.to_string() == text);
-    sent.want_choice(GRACE, known).map(|(span, _)| Duration::from_secs(*span))
+    sent.require_choice(GRACE, known).map(|(span, _)| Duration::from_secs(*span))
 }
 
 /// The windows of a bound on spend.

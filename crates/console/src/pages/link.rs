@@ -180,7 +180,7 @@ async fn accept(
 ) -> Result<AcceptedLink, Failure> {
     let accounts = &shared.accounts;
     if view.purpose == LinkPurpose::FirstOwner {
-        let email: EmailAddress = fields.want("email")?;
+        let email: EmailAddress = fields.require("email")?;
         let name: Option<Name> = fields.read("name")?;
         let password = new_password(fields)?;
         let used = accounts.accept_first_owner(token, &email, name.as_ref(), &password).await?;

@@ -104,7 +104,8 @@ fn card(
             Force::Now => rows
                 .push(("Price per 1M", Cell::text(PriceText::Now { input, output }.to_string()))),
             Force::Later => {
-                let from = begin(price).map(second).unwrap_or_default();
+                // Never without it: only a moment makes a price one to come.
+                let Some(from) = begin(price).map(second) else { continue };
                 let text = PriceText::Later { input, output, from }.to_string();
                 rows.push(("Price to come", Cell::text(text)));
             }

@@ -113,7 +113,7 @@ impl PlaygroundRequest {
             .map_err(|_bad| bad())?;
         // `Debug` of the request does not print it then.
         bearer.set_sensitive(true);
-        Ok((bearer, fields.want(REQUEST_KEY)?))
+        Ok((bearer, fields.require(REQUEST_KEY)?))
     }
 
     /// The request, as a client of the public API would send it.

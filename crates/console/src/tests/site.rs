@@ -50,7 +50,7 @@ impl ApiRelay for NoApi {
 /// Options of a console whose playground gets no answer.
 pub(crate) fn options(address: AdminOptions, audience: Audience) -> ConsoleOptions {
     let base_url = "https://api.example.com/v1".to_owned();
-    // Tests of pages share their machine with others, and want the page that waited.
+    // Tests of pages share their machine with others, and need the page that waited.
     let patience = Duration::from_secs(10);
     ConsoleOptions {
         address,

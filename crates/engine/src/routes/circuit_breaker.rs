@@ -410,8 +410,8 @@ mod tests {
         }
         world.check("last resort 5");
         // But its provider's Retry-After holds, and the longest one.
-        for (call, wants) in calls.iter_mut().zip([30, 10]) {
-            assert_eq!(world.finish(call, CallOutcome::Asked(secs(wants))), None);
+        for (call, pause) in calls.iter_mut().zip([30, 10]) {
+            assert_eq!(world.finish(call, CallOutcome::Asked(secs(pause))), None);
         }
         world.check("left alone 30");
     }
@@ -422,11 +422,7 @@ mod tests {
         let (mut old, mut late) = (world.begin(), world.begin());
         world.call(CallOutcome::Account);
         assert_eq!(world.finish(&mut old, CallOutcome::Answered), None);
-        assert_eq!(
-            world.finish(&mut old, CallOutcome::Answered),
-            None,
-            "nor when it says it again"
-        );
+        assert_eq!(world.finish(&mut old, CallOutcome::Answered), None, "nor at a repeated pause");
         world.check("last resort 5");
         // A last resort began since.
         assert_eq!(world.call(CallOutcome::Answered), Some(BreakerChange::Well));

@@ -115,10 +115,14 @@ impl FieldNames {
         }
     }
 
-    fn get(&self, field: &Field) -> &str {
-        let end = self.ends.get(field.index()).copied().unwrap_or(0);
-        let before = field.index().checked_sub(1).and_then(|before| self.ends.get(before));
-        self.spelled.get(before.copied().unwrap_or(0)..end).unwrap_or_default()
+    /// Name of a field; `None` for one that is not of the event.
+    fn get(&self, field: &Field) -> Option<&str> {
+        let end = *self.ends.get(field.index())?;
+        let start = match field.index().checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.spelled.get(start..end)
     }
 }
 
@@ -188,7 +192,11 @@ struct PlainValues<'a> {
 
 impl PlainValues<'_> {
     fn name(&mut self, field: &Field) {
-        self.text.push_str(self.names.get(field));
+        match self.names.get(field) {
+            Some(name) => self.text.push_str(name),
+            // The library spells the line.
+            None => self.are_plain = false,
+        }
     }
 
     fn quote(&mut self, quoting: Quoting) {
@@ -280,6 +288,7 @@ fn push_number(to: &mut String, number: u64, digits_min: usize) {
             break;
         }
     }
+    // Never the default: there are at most 20 digits, and each is ASCII.
     let digits = spelled.get(spelled.len() - n_digits..).unwrap_or_default();
     to.push_str(str::from_utf8(digits).unwrap_or_default());
 }

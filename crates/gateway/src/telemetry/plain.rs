@@ -1,6 +1,6 @@
 //! Plain texts of log lines: printable ASCII that no form of a line escapes.
 
-/// Whether a text stands in quotes, in which more is escaped.
+/// Place of a text in a line. More is escaped in quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quoting {
     Quoted,

@@ -40,10 +40,10 @@ impl FormPage for IssueAdminKey {
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let role = sent.fields.want_choice(ROLE, Role::from_label)?;
+        let role = sent.fields.require_choice(ROLE, Role::from_label)?;
         let wallet = reference::wallet(visit, &sent.fields).await?;
         let new = NewAdminKey {
-            name: sent.fields.want("name")?,
+            name: sent.fields.require("name")?,
             role,
             reach: wallet.map_or(Reach::All, Reach::Wallet),
             ends_at: moment::read(&sent.fields, "ends_at")?,

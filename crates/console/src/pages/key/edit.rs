@@ -39,7 +39,7 @@ impl FormPage for EditKey {
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let name: Name = sent.fields.want("name")?;
+        let name: Name = sent.fields.require("name")?;
         let external_id: Option<ExternalId> = sent.fields.read("external_id")?;
         let grant = grant::read(&sent.fields)?;
         let patch = ApiKeyPatch {
@@ -53,7 +53,7 @@ impl FormPage for EditKey {
             // The field has no seconds: an end that was not edited keeps its own.
             ends_at: grant::moves_end(&sent.fields, &self.key.grant).then_some(grant.ends_at),
         };
-        let edit = Edit { patch, expected: Some(sent.fields.want("edited")?) };
+        let edit = Edit { patch, expected: Some(sent.fields.require("edited")?) };
         let id = Reference::Id(visit.id()?);
         visit.accounts().edit_api_key(visit.principal(), &sent.request, &id, edit).await?;
         Ok(FormOutcome::done().next(format!("/keys/{}", self.key.id)))

@@ -137,8 +137,8 @@ pub(crate) fn read(fields: &SentFields) -> Result<Grant, Failure> {
     Ok(Grant {
         limits,
         models: read_models(fields)?,
-        balance: fields.want_choice("balance", balance)?,
-        usage: fields.want_choice("usage", usage)?,
+        balance: fields.require_choice("balance", balance)?,
+        usage: fields.require_choice("usage", usage)?,
         ends_at: moment(fields, ENDS_AT)?,
     })
 }

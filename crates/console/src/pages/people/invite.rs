@@ -59,7 +59,7 @@ impl FormPage for Invite {
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let email: EmailAddress = sent.fields.want("email")?;
+        let email: EmailAddress = sent.fields.require("email")?;
         let name: Option<Name> = sent.fields.read("name")?;
         let role = sent.fields.get("role").and_then(Role::from_label);
         let role = role.ok_or_else(|| Failure::field("role", "Choose a role."))?;

@@ -139,7 +139,7 @@ fn amount_field(member: &Member, currency: Currency) -> FormField {
 
 /// The order of the amount and the note of a form.
 fn order(sent: &Submission, details: PostingDetails) -> Result<PostingOrder, Failure> {
-    let amount: Micros = sent.fields.want("amount")?;
+    let amount: Micros = sent.fields.require("amount")?;
     let note: Option<Note> = sent.fields.read("note")?;
     let note = note.map(|note| note.as_str().to_owned());
     Ok(PostingOrder { amount, currency: None, details: PostingDetails { note, ..details } })

@@ -29,7 +29,7 @@ impl FormPage for CreateWallet {
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let (name, currency) = (sent.fields.want("name")?, sent.fields.want("currency")?);
+        let (name, currency) = (sent.fields.require("name")?, sent.fields.require("currency")?);
         let settings = WalletPatch { name: None, ..settings(&sent.fields)? };
         let new = NewWallet { name, currency, settings };
         let made = visit.accounts().create_wallet(visit.principal(), &sent.request, &new).await?;
@@ -62,7 +62,7 @@ impl FormPage for EditWallet {
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
         let patch = settings(&sent.fields)?;
-        let edit = Edit { patch, expected: Some(sent.fields.want("edited")?) };
+        let edit = Edit { patch, expected: Some(sent.fields.require("edited")?) };
         let id = Reference::Id(visit.id()?);
         visit.accounts().edit_wallet(visit.principal(), &sent.request, &id, edit).await?;
         Ok(FormOutcome::done().next(format!("/wallets/{}", self.0.wallet.id)))
@@ -83,7 +83,7 @@ pub(super) fn shown(record: &WalletRecord) -> [(&'static str, Cell); 3] {
 
 /// The settings that the fields of [`fields`] have.
 fn settings(fields: &SentFields) -> Result<WalletPatch, Failure> {
-    let name: Name = fields.want("name")?;
+    let name: Name = fields.require("name")?;
     let external_id: Option<ExternalId> = fields.read("external_id")?;
     Ok(WalletPatch {
         name: Some(name.as_str().to_owned()),

@@ -42,7 +42,7 @@ impl FormPage for CreateWebhook {
         let description: Option<Description> = sent.fields.read("description")?;
         let new = NewWebhook {
             wallet: wallet.map(to_wallet),
-            url: Private(sent.fields.want("url")?),
+            url: Private(sent.fields.require("url")?),
             kinds: read_kinds(sent)?,
             description,
         };
@@ -72,7 +72,7 @@ impl FormPage for EditWebhook {
     }
 
     async fn apply(&self, visit: &Visit, sent: &Submission) -> Result<FormOutcome, Failure> {
-        let url: String = sent.fields.want("url")?;
+        let url: String = sent.fields.require("url")?;
         let description: Option<Description> = sent.fields.read("description")?;
         let patch = WebhookPatch {
             // One that stays is not judged anew: its name may not be known at this moment.
@@ -80,7 +80,7 @@ impl FormPage for EditWebhook {
             kinds: Some(read_kinds(sent)?),
             description: Some(description.map(|text| text.as_str().to_owned())),
         };
-        let edit = Edit { patch, expected: Some(sent.fields.want("edited")?) };
+        let edit = Edit { patch, expected: Some(sent.fields.require("edited")?) };
         let id = self.0.id;
         visit.accounts().edit_webhook(visit.principal(), &sent.request, id, edit).await?;
         Ok(FormOutcome::done().next(format!("/webhooks/{id}")))

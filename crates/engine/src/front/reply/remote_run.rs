@@ -114,7 +114,7 @@ impl RemoteRun {
                 // The last poll may have ended the task, and its row is read here by then.
                 looked = self.watch.changed(), if !is_read => match looked {
                     Ok(()) => self.on_row(),
-                    Err(_nobody_looks) => return RemoteProgress::Ended(Box::new(self.unfinished().await)),
+                    Err(_closed) => return RemoteProgress::Ended(Box::new(self.unfinished().await)),
                 },
                 () = until(wait_end) => return RemoteProgress::Ended(Box::new(self.unfinished().await)),
                 () = ended => return RemoteProgress::Ended(Box::new(self.unfinished().await)),
